@@ -5,7 +5,7 @@ use kinora_contract::lifecycle::Event;
 
 use crate::{Attempt, Fetched, Outcome, Renewal};
 
-/// An event whose time is not known yet: it is that of the transaction.
+/// An event without its time: the time of the transaction applies.
 #[derive(Debug)]
 pub(crate) enum Act {
     Renew {
@@ -29,7 +29,7 @@ pub(crate) enum Act {
 }
 
 impl Act {
-    /// The event, at this time of the store's clock.
+    /// The event at this time of the store's clock.
     pub(crate) fn at(&self, now: Reading) -> Event {
         let now_ms = now.wall_ms;
         match self {

@@ -1,5 +1,5 @@
-//! The store's part of a backup: a snapshot while the store is served, the files that the snapshot names, and a look
-//! back at the store. Making folders and moving files is the caller's.
+//! The store's part of a backup: a snapshot while the store is served, the files that the snapshot
+//! refers to, and another look at the store afterwards. The caller makes folders and moves files.
 
 use std::path::Path;
 
@@ -7,26 +7,26 @@ use kinora_contract::{StoredFile, TaskId};
 
 use crate::StoreError;
 
-/// A store that is to be backed up, beside a process that may be serving it. Blocks.
+/// A store to back up, possibly while another process serves it. Blocks.
 pub trait BackupSource: std::fmt::Debug {
-    /// Writes the store as it stands at one moment into the new file `to`, synced. Every task that was
-    /// acknowledged before the call is in it.
+    /// Writes the store, as it is at one moment, into the new file `to`, synced. It contains every
+    /// task that was acknowledged before the call.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be read or the file cannot be written; a partial file is useless.
     fn snapshot(&self, to: &Path) -> Result<(), StoreError>;
 
-    /// Whether the task has a result now: a file of one that was deleted or has expired may be gone.
+    /// Whether the task has a result now: files of a deleted or expired task may be gone.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     fn has_result(&self, task: TaskId) -> Result<bool, StoreError>;
 }
 
-/// How much a snapshot holds.
+/// The contents of a snapshot, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Tasks that wait or run; those that run begin anew after a restore.
+    /// Tasks that wait or run; running ones start again after a restore.
     pub unfinished: u64,
     /// Tasks with a result.
     pub completed: u64,
@@ -43,11 +43,11 @@ pub struct Counts {
 pub struct TaskFiles {
     /// The task.
     pub task: TaskId,
-    /// Whether it is completed: all its files must be there then. References of an unfinished task that
-    /// are absent are fetched again.
+    /// Whether it is completed, so that all its files must exist. Missing references of an
+    /// unfinished task are fetched again.
     pub completed: bool,
     /// Video, thumbnail and spritesheet of a completed task.
     pub results: Vec<StoredFile>,
-    /// Keys of the references that are kept for it.
+    /// Keys of the references kept for it.
     pub references: Vec<String>,
 }

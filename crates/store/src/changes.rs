@@ -1,13 +1,14 @@
-//! Changes of tasks as clients see them, for those who wait for one: hints of which tasks have changed, and short
-//! answers to ask again and again. A hint saves waiting; the answers are the truth.
+//! Changes of tasks for clients that wait for one: hints that name changed tasks, and short answers
+//! for frequent queries. A hint only shortens the wait; correctness relies on the answers.
 
 use kinora_contract::{Status, Task, TaskId, UnixMs};
 use tokio::sync::broadcast;
 
-/// Changes that a slow follower may be behind; of more it learns only that there were some.
+/// Maximum number of changes that a slow follower may lag behind; beyond it, the follower only
+/// learns that some were missed.
 const BEHIND_MAX: usize = 1_024;
 
-/// Where a task stands. A change of it is what clients are told of.
+/// The short state of a task. Clients learn of each change of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Glance {
     /// The task.
@@ -21,7 +22,7 @@ pub struct Glance {
 }
 
 impl Glance {
-    /// Where `task` stands; `None` for an expired one.
+    /// The short state of `task`; `None` for an expired one.
     pub fn of(task: &Task) -> Option<Self> {
         Some(Self {
             id: task.id,
@@ -31,43 +32,45 @@ impl Glance {
         })
     }
 
-    /// Whether the task will not change any more.
+    /// Whether the task has ended and so will not change again.
     pub const fn has_ended(&self) -> bool {
         matches!(self.status, Status::Completed | Status::Failed)
     }
 }
 
-/// Asks for the tasks of a project that ended lately.
+/// A query for the recently ended tasks of a project.
 #[derive(Clone, Debug)]
 pub struct EndedRequest {
-    /// Whose.
+    /// The project.
     pub project: String,
-    /// Only those that ended then or later. A time that lies ahead of the store's clock, which was set back since,
-    /// stands for any.
+    /// Only tasks that ended at this time or later. A time ahead of the store's clock, which has
+    /// been set back since, means any time.
     pub since_ms: UnixMs,
-    /// How many at most: those that ended last.
+    /// Maximum number of tasks; the last ones to end are returned.
     pub limit: usize,
 }
 
-/// Tasks that ended lately.
+/// Recently ended tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Each with when it ended, in that order.
+    /// The tasks with their end times, in that order.
     pub tasks: Vec<(UnixMs, TaskId)>,
-    /// From when on they are told: not after the time asked for. Where several processes store changes at the same
-    /// time, one that is heard of later may have ended earlier.
+    /// The actual start of the period: not after the requested one. If several processes store
+    /// changes concurrently, a change that arrives later may have ended earlier.
     pub from_ms: UnixMs,
-    /// The time to ask for next: all that ended before are among these, or told of by [`Changes`] from now on.
+    /// The start time for the next query: all tasks that ended before it are included here, or
+    /// reported by [`Changes`] from now on.
     pub next_ms: UnixMs,
-    /// The present by the store's clock.
+    /// The current time by the store's clock.
     pub now_ms: UnixMs,
 }
 
-/// How long a change may be on its way, from when its time is noted until it is heard of: its transaction, and
-/// where another process stores it the notice, or the look that finds what the notice did not tell.
+/// Maximum delay between the recorded time of a change and its report: its transaction and, if
+/// another process stores it, the notification, or the check that finds what the notification
+/// missed.
 pub(crate) const UNDER_WAY_MS: u64 = 60_000;
 
-/// From when on ended tasks are told that are asked for since `since_ms`.
+/// The start of the period to report when the client asks for `since_ms`.
 pub(crate) const fn ended_from(since_ms: UnixMs, now_ms: UnixMs) -> UnixMs {
     if since_ms > now_ms { 0 } else { since_ms }
 }
@@ -75,18 +78,18 @@ pub(crate) const fn ended_from(since_ms: UnixMs, now_ms: UnixMs) -> UnixMs {
 /// A change of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TaskChange {
-    /// This task's [`Glance`] has changed, or the task is gone.
+    /// This task's [`Glance`] has changed, or the task no longer exists.
     Of(TaskId),
-    /// It is not known which tasks have changed.
+    /// Some tasks have changed; which ones is unknown.
     Unknown,
 }
 
-/// Hears of changes, its own handle's included.
+/// Receives changes, including those of its own handle.
 #[derive(Debug)]
 pub struct Changes(broadcast::Receiver<TaskChange>);
 
 impl Changes {
-    /// The next change; never, once the store is closed. May be dropped at any time without losing one.
+    /// The next change; never returns once the store is closed. Cancel-safe: no change is lost.
     pub async fn next(&mut self) -> TaskChange {
         match self.0.recv().await {
             Ok(change) => change,
@@ -95,7 +98,7 @@ impl Changes {
         }
     }
 
-    /// The next change that is known by now.
+    /// The next change that has already arrived.
     pub fn try_next(&mut self) -> Option<TaskChange> {
         match self.0.try_recv() {
             Ok(change) => Some(change),
@@ -105,7 +108,7 @@ impl Changes {
     }
 }
 
-/// Tells all followers of a handle.
+/// Sends changes to all followers of a handle.
 #[derive(Debug)]
 pub(crate) struct Followers(broadcast::Sender<TaskChange>);
 
@@ -116,14 +119,14 @@ impl Default for Followers {
 }
 
 impl Followers {
-    /// A new follower, who hears of everything from now on.
+    /// Creates a follower that receives all later changes.
     pub(crate) fn join(&self) -> Changes {
         Changes(self.0.subscribe())
     }
 
-    /// Tells of a change. Without a follower it costs next to nothing.
+    /// Sends a change. Without followers it costs almost nothing.
     pub(crate) fn tell(&self, change: TaskChange) {
-        // An error says that nobody follows.
+        // An error means that there are no followers.
         let _ = self.0.send(change);
     }
 }

@@ -1,4 +1,4 @@
-//! The store as those see it who clean up: what ends by time, and what is left to be done elsewhere.
+//! The store's interface for cleaning up: expiry, and work to do elsewhere.
 
 use std::sync::Arc;
 
@@ -8,146 +8,147 @@ use kinora_contract::{Reading, Task, TaskId};
 
 use crate::{ExpiryCursor, Gap, Postpone, Reads, StoreError, SweepRequest, Swept};
 
-/// No chore is due later than this from now: longer than every lease and pause.
+/// Maximum time until a chore is due: longer than every lease and pause.
 pub(crate) const AHEAD_MS_MAX: u64 = 2 * 60 * 60 * 1000;
-/// Lease of the chores that a deletion hands to its caller.
+/// Lease of the chores that a deletion gives to its caller.
 pub(crate) const DELETION_LEASE_MS: u64 = 60_000;
 
-/// Work for the store that any process may do. Chores are leased: no two processes do the same one at the same time,
-/// and another process takes over a chore whose holder died.
+/// Work that any process may do for the store. Chores are leased: no two processes do the same one
+/// at the same time, and another process takes over from a holder that died.
 #[async_trait]
 pub trait Chores: Reads {
-    /// Both clocks of the store, by which everything in it is judged.
+    /// Both clocks of the store, which determine all of its times.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot be reached.
+    /// [`StoreError`] if the store cannot be reached.
     async fn clock(&self) -> Result<Reading, StoreError>;
 
-    /// Takes up what was left behind: expired leases go back to the queue or, after the last
-    /// attempt, fail with `worker_lost`, unless the same worker ran other tasks beside, which may
-    /// have been the cause: then the attempt is forgiven, and the task runs alone from then on.
-    /// Tasks that waited too long fail with `task_expired`; finished tasks past `expires_at` become
-    /// `Expired`, and much later vanish; old idempotency keys are forgotten. Leases are judged by
-    /// steady time, and those of an earlier process are over; all else by the wall clock, if it is
-    /// trusted. No task expires and vanishes in one sweep: a tombstone's time counts from the sweep
+    /// Cleans up: expired leases go back to the queue or, after the last attempt, fail with
+    /// `worker_lost`. If the same worker ran other tasks at the time, which may be the cause, the
+    /// attempt is forgiven instead, and the task runs alone from then on. Tasks that waited too
+    /// long fail with `task_expired`; finished tasks past `expires_at` become `Expired`, and much
+    /// later are removed; old idempotency keys are removed. Leases are judged by steady time, and
+    /// those of an earlier process are over; everything else by the wall clock, if it is trusted.
+    /// No task expires and is removed in the same sweep: a tombstone's time counts from the sweep
     /// that made it.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError>;
 
-    /// Moves the expiry of ended tasks, those that expire last first. Returns where to go on, or `None` when
-    /// all are moved.
+    /// Postpones the expiry of ended tasks, those that expire last first. Returns where to
+    /// continue, or `None` when all are postponed.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn postpone(&self, request: Postpone) -> Result<Option<ExpiryCursor>, StoreError>;
 
-    /// Leases chores that are due, oldest first.
+    /// Leases due chores, oldest first.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn take_chores(&self, request: ChoreRequest) -> Result<Vec<Chore>, StoreError>;
 
-    /// Says what became of chores. One whose lease has run out, and that another holds, is left to that one.
+    /// Reports the outcome of chores. If a chore's lease has ended and another process holds it,
+    /// nothing changes.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn settle_chores(&self, done: Vec<ChoreDone>) -> Result<(), StoreError>;
 
-    /// The tasks with these ids, each in its place. One that this version cannot read is an error of its own.
+    /// Looks up the tasks with these ids, in order. A task that this version cannot read gives an
+    /// error for that id alone.
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
+    /// [`StoreError`] if they cannot be read.
     async fn known(
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError>;
 
-    /// The largest task id of all projects below `bound`.
+    /// The largest task id in any project below `bound`.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     async fn newest_below(&self, bound: TaskId) -> Result<Option<TaskId>, StoreError>;
 
-    /// What this store cannot know: creation times between which it accepted no task itself, so that
-    /// files of such tasks come from a copy of it. They are left until an operator says otherwise.
+    /// Periods in which this store accepted no task itself, so that files of tasks from those
+    /// periods belong to a copy of it. Such files are kept until an operator decides.
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
+    /// [`StoreError`] if they cannot be read.
     async fn gaps(&self) -> Result<Vec<Gap>, StoreError>;
 
-    /// Confirms that a look at all files found none of a task in these gaps.
+    /// Confirms that a check of all files found none of a task in these gaps.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError>;
 
-    /// A number that is this store's own, drawn when it was made: it tells apart the stores that
-    /// share a result store.
+    /// This store's own random number: it distinguishes stores that share a result store.
     fn identity(&self) -> u64;
 }
 
-/// Which chores to take.
+/// A request for chores.
 #[derive(Clone, Debug)]
 pub struct ChoreRequest {
-    /// Of which kind.
+    /// Kind of chore.
     pub kind: ChoreKind,
-    /// How many at most.
+    /// Maximum number of chores.
     pub count: usize,
-    /// How long the lease lasts, in milliseconds. A chore that is not settled by then may be taken again.
+    /// Length of the lease in milliseconds. A chore that is not settled by then may be taken again.
     pub lease_ms: u64,
 }
 
-/// The kinds of chores, and who may take them.
+/// The kinds of chores.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChoreKind {
-    /// Files to be removed from the blob store.
+    /// Files to remove from the blob store.
     RemoveFile,
-    /// Upstream jobs to be called off, of models that the caller serves.
+    /// Upstream jobs to cancel, for models that the caller serves.
     CallOff {
         /// The models.
         models: Vec<String>,
     },
-    /// The look for files that no task names. There is one such chore, which comes again and again.
+    /// The search for orphaned files: a single chore that recurs.
     LookForOrphans,
 }
 
 /// A leased chore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chore {
-    /// Which row.
+    /// Number of its row.
     pub number: u64,
-    /// Tells this lease from earlier and later ones of the same chore.
+    /// Distinguishes this lease from earlier and later ones of the same chore.
     pub token: u64,
-    /// How often it was taken, this time included.
+    /// Number of times it was taken, including this one.
     pub attempts: u32,
-    /// What is to be done.
+    /// The work.
     pub work: ChoreWork,
 }
 
-/// What is to be done.
+/// The work of a chore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChoreWork {
     /// Remove the file with this blob key. It may be gone already.
     RemoveFile(String),
-    /// Call off an upstream job.
+    /// Cancel an upstream job.
     CallOff(CallOff),
-    /// Look for files that no task names.
+    /// Search for files that no task refers to.
     LookForOrphans,
 }
 
-/// What became of a chore.
+/// The outcome of a chore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChoreDone {
     /// The chore.
     pub chore: Chore,
-    /// `None`: it is done for good. Otherwise it is due again after so many milliseconds.
+    /// `None`: done for good. Otherwise the chore is due again after this many milliseconds.
     pub again_after_ms: Option<u64>,
 }
 
 impl Chore {
-    /// It is done for good.
+    /// The outcome that it is done for good.
     #[must_use]
     pub const fn done(self) -> ChoreDone {
         ChoreDone {
@@ -156,7 +157,7 @@ impl Chore {
         }
     }
 
-    /// It is to be done again after a pause.
+    /// The outcome that it must be repeated after a pause.
     #[must_use]
     pub const fn again(self, after_ms: u64) -> ChoreDone {
         ChoreDone {

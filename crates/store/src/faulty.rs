@@ -1,5 +1,5 @@
-//! A store around another that fails before doing, fails after having done, or lets
-//! others go first, as its [`Plan`] says. For tests: it adds nothing and hides nothing else.
+//! Wraps a store, and makes calls fail before or after they take effect, or delays them, according
+//! to its [`Plan`]. For tests: it changes nothing else.
 
 #[cfg(test)]
 mod tests;
@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use crate::{StoreError, Stores};
 
-/// The methods of a store that may go wrong.
+/// The methods that can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Method {
     /// [`crate::Tasks::insert`].
@@ -93,7 +93,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// Those that only read.
+    /// The methods that only read.
     pub const READS: [Self; 17] = [
         Self::Task,
         Self::FindTwin,
@@ -120,19 +120,19 @@ impl Method {
 pub struct FaultyStore {
     inner: Stores,
     plan: Arc<Plan<Method>>,
-    /// Whether its handle hears no hints.
+    /// Whether its handle receives no hints.
     deaf: bool,
 }
 
 impl FaultyStore {
-    /// `inner`, with the faults of `plan`. API keys, webhooks, operators' questions, shared secrets and allowances are
-    /// left alone.
+    /// Wraps `inner` with the faults of `plan`. API keys, webhooks, operators' queries, shared
+    /// secrets and allowances work normally.
     pub fn wrap(inner: Stores, plan: Arc<Plan<Method>>) -> Stores {
         Self::around(inner, plan, false)
     }
 
-    /// The same of a handle that hears no hints, as where a connection for notifications is down: polling is the
-    /// truth.
+    /// The same for a handle that receives no hints, as if a connection for notifications were
+    /// down: polling must be enough.
     pub fn wrap_deaf(inner: Stores, plan: Arc<Plan<Method>>) -> Stores {
         Self::around(inner, plan, true)
     }
@@ -157,7 +157,7 @@ impl FaultyStore {
         }
     }
 
-    /// Does `call`, which is not begun before it is awaited, as the plan says.
+    /// Runs `call`, which starts only when awaited, according to the plan.
     async fn call<T>(
         &self,
         method: Method,
@@ -171,7 +171,7 @@ impl FaultyStore {
     }
 }
 
-/// Hints that never come, as their sender is gone.
+/// Hints that never come, since their sender is dropped.
 fn silence() -> watch::Receiver<u64> {
     watch::Sender::new(0).subscribe()
 }

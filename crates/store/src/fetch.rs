@@ -7,21 +7,22 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::{Event, FetchOutcome, Record};
 use kinora_contract::{Failure, Reading, Task};
 
-/// What the fetch stage of a worker asks for.
+/// A fetch stage's request for tasks.
 #[derive(Clone, Debug)]
 pub struct FetchRequest {
     /// The models that this worker serves.
     pub models: Vec<String>,
     /// Maximum number of tasks.
     pub count: usize,
-    /// Maximum number of tasks of one project that are being fetched at a time, in all.
+    /// Maximum number of tasks of one project that are fetched at a time, in total.
     pub project_max: usize,
-    /// How long a fetch is leased, in milliseconds: a task that is not settled by then may be taken again.
+    /// Length of a fetch's lease in milliseconds: a task that is not settled by then may be taken
+    /// again.
     pub lease_ms: u64,
 }
 
 impl FetchRequest {
-    /// The beginning of a fetch under this token, at this time of the store's clock.
+    /// The event that begins a fetch under this token, at this time of the store's clock.
     pub(crate) const fn begun(&self, token: u64, now: Reading) -> Event {
         Event::FetchBegun {
             token,
@@ -30,19 +31,20 @@ impl FetchRequest {
     }
 }
 
-/// A task whose references are to be fetched, and the right to settle it.
+/// A task whose references must be fetched, with the right to settle the fetch.
 #[derive(Clone, Debug)]
 pub struct Fetch {
     /// The waiting task.
     pub task: Arc<Task>,
-    /// Tells this lease from earlier and later ones of the same task.
+    /// Distinguishes this lease from earlier and later ones of the same task.
     pub token: u64,
-    /// How often the task was taken since its references were last at hand, this time included.
+    /// Number of times the task was taken since its references were last complete, including this
+    /// one.
     pub tries: u32,
 }
 
 impl Fetch {
-    /// Of a task whose fetch has just begun under this token.
+    /// For a task whose fetch has just begun under this token.
     pub(crate) fn of(begun: &Record, token: u64) -> Self {
         Self {
             task: begun.task.clone(),
@@ -52,27 +54,27 @@ impl Fetch {
     }
 }
 
-/// What became of a fetch.
+/// The outcome of a fetch.
 #[derive(Clone, Debug)]
 pub enum Fetched {
-    /// Every reference is stored: the task can be claimed, also after a restart.
+    /// Every reference is stored: workers can claim the task, even after a restart.
     AtHand,
-    /// A reference cannot be had: the task fails.
+    /// A reference cannot be fetched: the task fails.
     Failed {
-        /// What the task fails with.
+        /// The failure of the task.
         failure: Failure,
-        /// How long the failed task is kept, in milliseconds.
+        /// How long to keep the failed task, in milliseconds.
         retention_ms: u64,
     },
-    /// A fault of ours: the task may be taken again later.
+    /// A fault of this service: the task may be taken again later.
     Back {
-        /// Not before so many milliseconds have passed.
+        /// Minimum pause in milliseconds.
         pause_ms: u64,
     },
 }
 
 impl Fetched {
-    /// The same as what happens to the task, at this time of the store's clock.
+    /// The outcome as an event, at this time of the store's clock.
     pub(crate) fn at(&self, now: Reading) -> FetchOutcome {
         match self {
             Self::AtHand => FetchOutcome::AtHand,

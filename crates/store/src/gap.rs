@@ -1,23 +1,23 @@
-//! Tasks that a store cannot know, because an operator restored an older copy of it, or none: those of the history
-//! that was lost. Their files may still be in the result store.
+//! Tasks that a store cannot know, because an operator replaced it with an older copy or an empty
+//! one: those of the lost history. Their files may still be in the result store.
 
 use kinora_contract::{ID_AHEAD_MS_MAX, TaskId, UnixMs};
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of separate gaps; beyond it the oldest become one.
+/// Maximum number of separate gaps; beyond it, the oldest are merged.
 pub(crate) const GAPS_MAX: usize = 16;
-/// Creation times, exclusive at both ends, between which a store accepted no task: it was closed, or
-/// the tasks were accepted by a copy of it.
+/// A range of creation times, exclusive at both ends, in which a store accepted no task: it was
+/// closed, or a copy of it accepted the tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Gap {
-    /// When the newest task before it was accepted.
+    /// When the last task before it was accepted.
     pub after_ms: UnixMs,
-    /// When the oldest task after it was accepted; the end of time where none was.
+    /// When the first task after it was accepted; the end of time if there is none.
     pub before_ms: UnixMs,
 }
 
 impl Gap {
-    /// The end of one that has none.
+    /// The end of an open gap.
     pub(crate) const OPEN_END: UnixMs = i64::MAX.unsigned_abs();
 
     /// Whether a task with this id would have been accepted in it.
@@ -31,19 +31,19 @@ impl Gap {
     }
 }
 
-/// The newest task ever accepted, and all gaps. An opening begins one; the first task accepted after it ends and
-/// records it, unless a look at all files has closed it before.
+/// The newest task ever accepted, and all gaps. Each opening begins a gap; the first task accepted
+/// afterwards ends and records it, unless a check of all files has closed it before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Gaps {
     newest_ms: UnixMs,
-    /// Since the opening; narrowed by each task that is accepted in it.
+    /// The gap since the opening; each accepted task narrows it.
     current: Option<Gap>,
-    /// Of earlier openings, oldest first.
+    /// Gaps from earlier openings, oldest first.
     earlier: Vec<Gap>,
 }
 
 impl Gaps {
-    /// Those recorded before, oldest first, and the one that begins now.
+    /// The recorded gaps, oldest first, and the one that begins now.
     pub(crate) fn opened(newest_ms: UnixMs, mut earlier: Vec<Gap>) -> Self {
         while earlier.len() > GAPS_MAX {
             let oldest = earlier.remove(0);
@@ -61,7 +61,7 @@ impl Gaps {
         }
     }
 
-    /// The same after another opening.
+    /// The gaps after another opening.
     #[cfg(feature = "conformance")]
     pub(crate) fn reopened(&self) -> Self {
         let mut earlier = self.earlier.clone();
@@ -69,24 +69,25 @@ impl Gaps {
         Self::opened(self.newest_ms, earlier)
     }
 
-    /// When the newest task was accepted; 0 where there was none.
+    /// When the newest task was accepted; 0 if there was none.
     pub(crate) const fn newest_ms(&self) -> UnixMs {
         self.newest_ms
     }
 
-    /// The one since the opening.
+    /// The gap since the opening.
     pub(crate) const fn current(&self) -> Option<Gap> {
         self.current
     }
 
-    /// All of them.
+    /// All gaps.
     pub(crate) fn all(&self) -> Vec<Gap> {
         self.earlier.iter().chain(&self.current).copied().collect()
     }
 
-    /// A task was accepted.
+    /// Records an accepted task.
     pub(crate) fn accept(&mut self, created_at_ms: UnixMs) {
-        // A clock that was far ahead for a moment is not followed: behind it later gaps would hold nothing.
+        // Ignores a clock that was far ahead for a moment: otherwise later gaps would contain
+        // nothing.
         let is_absurd = self.newest_ms > created_at_ms.saturating_add(ID_AHEAD_MS_MAX);
         self.newest_ms = if is_absurd {
             created_at_ms
@@ -100,7 +101,7 @@ impl Gaps {
         }
     }
 
-    /// No files of tasks in these are left.
+    /// Removes these gaps: no files of their tasks are left.
     pub(crate) fn close(&mut self, closed: &[Gap]) {
         let is_closed = |gap: &Gap| closed.iter().any(|one| one.after_ms == gap.after_ms);
         self.earlier.retain(|gap| !is_closed(gap));

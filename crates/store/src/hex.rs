@@ -1,4 +1,4 @@
-//! Hashes and keys as text, in what is carried from one store to another.
+//! Hashes and keys as text, for moving between stores.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,10 +1,10 @@
-//! The log of changes of API keys: who has created, rotated and revoked which key, and when. An entry is stored with the
-//! change itself, and never holds a secret.
+//! The log of changes of API keys: who created, rotated and revoked which key, and when. An entry
+//! is stored together with its change, and never contains a secret.
 
 use kinora_contract::UnixMs;
 use serde::{Deserialize, Serialize};
 
-/// Who changes keys: the user of a command, or the service at its first start.
+/// The author of a change of keys: the user of a command, or the service at its first start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Actor {
@@ -18,9 +18,9 @@ pub struct Actor {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyAction {
-    /// When, by the clock of whoever did it.
+    /// Time of the change, by the clock of its author.
     pub at_ms: UnixMs,
-    /// What was done.
+    /// Kind of the change.
     pub kind: KeyActionKind,
     /// Id of the key.
     pub key: String,
@@ -28,21 +28,21 @@ pub struct KeyAction {
     pub name: String,
     /// The key's project.
     pub project: String,
-    /// Id of the key that takes its place.
+    /// Id of the key that replaces it.
     pub successor: Option<String>,
-    /// Who did it.
+    /// The author.
     pub by: Actor,
 }
 
-/// What is done to a key.
+/// The kinds of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyActionKind {
-    /// It was added.
+    /// The key was added.
     Created,
-    /// Another took its place.
+    /// Another key replaced it.
     Rotated,
-    /// It was ended.
+    /// The key was revoked.
     Revoked,
 }
 

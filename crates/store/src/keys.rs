@@ -1,4 +1,4 @@
-//! API keys as stored: hashes only. Who may do what, and until when.
+//! API keys as stored: hashes, permissions and expiry, but never the keys themselves.
 
 use std::sync::Arc;
 
@@ -7,55 +7,55 @@ use kinora_contract::UnixMs;
 
 use crate::{Actor, KeyAction, KeyActionKind, StoreError};
 
-/// Uses of a key that are nearer to the noted one than this are not noted.
+/// Uses of a key within this time of the recorded one are not recorded.
 const USE_NOTED_EVERY_MS: u64 = 60_000;
 
-/// Where API keys live. Every change of a key adds an entry to the log ([`crate::Operations::key_log`]) in its own
-/// transaction.
+/// The store of API keys. Every change of a key adds an entry to the log
+/// ([`crate::Operations::key_log`]) in the same transaction.
 #[async_trait]
 pub trait KeyStore: Send + Sync + std::fmt::Debug {
     /// Adds a key.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError>;
 
-    /// Adds a key unless the store has or had any; returns whether it was added. Of any number of processes that try
-    /// at once, one adds its key.
+    /// Adds a key unless the store has or had any; returns whether it was added. If several
+    /// processes try concurrently, exactly one succeeds.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError>;
 
-    /// Every key, newest first, revoked ones included.
+    /// Every key, newest first, including revoked ones.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError>;
 
-    /// The key whose secret has this SHA-256, revoked and expired ones included: the caller
-    /// judges. A serving store notes the time as the last use of a usable key, see
+    /// The key whose secret has this SHA-256, even if it is revoked or expired: the caller checks
+    /// that. A serving store records the time as the last use of a usable key, see
     /// [`ApiKey::last_used_at_ms`].
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     async fn find_key(
         &self,
         sha256: &[u8; 32],
         now_ms: UnixMs,
     ) -> Result<Option<Arc<ApiKey>>, StoreError>;
 
-    /// Revokes a key by its id; `false` when there is none. Revoking twice keeps the first time.
+    /// Revokes a key by its id; `false` if there is none. A second call keeps the first time.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError>;
 
-    /// Adds the new key and ends the old one, in one step: both happen or neither does. `None`, and nothing changed,
-    /// when there is no such old key.
+    /// Adds the new key and ends the old one, in one step: both happen or neither. `None`, with
+    /// nothing changed, if the old key does not exist.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn rotate_key(
         &self,
         rotation: KeyRotation,
@@ -63,46 +63,46 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
     ) -> Result<Option<ApiKey>, StoreError>;
 }
 
-/// A key that takes the place of another.
+/// The replacement of a key.
 #[derive(Clone, Debug)]
 pub struct KeyRotation {
     /// Id of the key that ends.
     pub old: String,
-    /// The key in its place.
+    /// The new key.
     pub new: NewKey,
-    /// The present.
+    /// The current time.
     pub now_ms: UnixMs,
-    /// How long the old key still works, unless it ends earlier by itself; 0: it is revoked.
+    /// How long the old key still works, unless it ends earlier; 0: it is revoked.
     pub grace_ms: u64,
 }
 
-/// A key to be added.
+/// A key to add.
 #[derive(Clone, Debug)]
 pub struct NewKey {
     /// Short public identifier: `key_` and 12 characters.
     pub id: String,
     /// SHA-256 of the secret text.
     pub sha256: [u8; 32],
-    /// What people call it.
+    /// Its name, for people.
     pub name: String,
-    /// Whose tasks it sees.
+    /// The project whose tasks it can access.
     pub project: String,
-    /// What it may do.
+    /// Its permissions.
     pub scopes: Vec<Scope>,
     /// The models it may use; `None` for all.
     pub models: Option<Vec<String>>,
-    /// Its own bound on requests per minute; `None` for the configured one.
+    /// Its own limit on requests per minute; `None` for the configured one.
     pub requests_per_minute: Option<u32>,
-    /// Its own bound on unfinished tasks of its project; `None` for the configured one.
+    /// Its own limit on unfinished tasks of its project; `None` for the configured one.
     pub unfinished_max: Option<u32>,
-    /// When it was made.
+    /// Time of creation.
     pub created_at_ms: UnixMs,
-    /// From when on it is refused.
+    /// Time of expiry.
     pub expires_at_ms: Option<UnixMs>,
 }
 
 impl NewKey {
-    /// The log's entry that `by` added it.
+    /// The log entry for its creation by `by`.
     pub(crate) fn created_by(&self, by: &Actor) -> KeyAction {
         KeyAction {
             at_ms: self.created_at_ms,
@@ -119,43 +119,43 @@ impl NewKey {
 /// A stored key.
 #[derive(Clone, Debug)]
 pub struct ApiKey {
-    /// What it was made with.
+    /// The key's data.
     pub key: NewKey,
-    /// When it was revoked.
+    /// Time of revocation.
     pub revoked_at_ms: Option<UnixMs>,
-    /// When it last opened something, to about a minute: uses within a minute of the noted one are
-    /// not noted, and a crash forgets those of the last seconds.
+    /// Time of the last successful use, to about a minute: uses within a minute of the recorded one
+    /// are not recorded, and a crash loses those of the last seconds.
     pub last_used_at_ms: Option<UnixMs>,
 }
 
 impl ApiKey {
-    /// Whether the key opens anything at `now_ms`.
+    /// Whether the key is valid at `now_ms`.
     pub fn is_usable(&self, now_ms: UnixMs) -> bool {
         self.revoked_at_ms.is_none() && self.key.expires_at_ms.is_none_or(|end| now_ms < end)
     }
 
-    /// Whether a use at `now_ms` is to be noted, after one that was noted at `noted_ms` (0: none). A clock that was
-    /// set back is noted too.
+    /// Whether to record a use at `now_ms`, given the recorded one at `noted_ms` (0: none). A use
+    /// by a clock that was set back is recorded too.
     pub(crate) fn notes_use(&self, noted_ms: UnixMs, now_ms: UnixMs) -> bool {
         noted_ms.abs_diff(now_ms) >= USE_NOTED_EVERY_MS && self.is_usable(now_ms)
     }
 }
 
-/// What a key may do.
+/// A permission of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Scope {
     /// Submit, cancel, delete.
     Write,
     /// Query, list, download.
     Read,
-    /// See the whole service: what waits and runs in all projects, and who works.
+    /// See the whole service: queue, running tasks and workers of all projects.
     Operations,
 }
 
 impl Scope {
     /// Every scope.
     const ALL: [Self; 3] = [Self::Write, Self::Read, Self::Operations];
-    /// The scopes of a key that is given none: those on its project's own videos.
+    /// The default scopes of a key: those on its project's own videos.
     pub const VIDEOS: [Self; 2] = [Self::Write, Self::Read];
 
     /// The name used in keys and messages.

@@ -1,30 +1,30 @@
-//! What workers ask of the store for runs, and what they get.
+//! Workers' requests for runs, and the store's answers.
 
 use kinora_contract::lifecycle::{Held, Lease, Record};
 use kinora_contract::{Reading, Task};
 
-/// What a worker asks for.
+/// A worker's request for tasks.
 #[derive(Clone, Debug)]
 pub struct ClaimRequest {
     /// Worker name, for logs and operators: host and process.
     pub worker: String,
-    /// The models that this worker serves; others are left alone.
+    /// The models that this worker serves; tasks of other models are ignored.
     pub models: Vec<String>,
-    /// How many tasks at most.
+    /// Maximum number of tasks.
     pub count: usize,
-    /// Tasks that this worker runs at a time.
+    /// Maximum number of concurrent tasks of this worker.
     pub slots: usize,
-    /// Tasks of one project that this worker runs at most. 0: all slots, or all but one while another project has a task
-    /// that could be claimed instead; of a single slot, that one.
+    /// Maximum number of concurrent tasks of one project at this worker. 0: all slots, or all but
+    /// one while another project has a claimable task; with a single slot, that one.
     pub project_slots_max: usize,
-    /// Runs of one task at most: the last one after a death is made alone.
+    /// Maximum number of runs of one task: the last one after a death runs alone.
     pub attempts_max: u32,
-    /// How long the lease lasts, in milliseconds.
+    /// Length of the lease in milliseconds.
     pub lease_ms: u64,
 }
 
 impl ClaimRequest {
-    /// The lease that a claim at this time is given.
+    /// The lease for a claim at this time.
     pub(crate) fn held(&self, token: u64, now: Reading) -> Held {
         Held {
             token,
@@ -40,14 +40,14 @@ impl ClaimRequest {
 pub struct Claim {
     /// The task as it stands after the claim; `task.attempt` counts this claim.
     pub task: Task,
-    /// The right to it.
+    /// The lease.
     pub lease: Lease,
     /// The ticket of an earlier attempt ([`crate::Renewal::ticket`]).
     pub ticket: Option<String>,
 }
 
 impl Claim {
-    /// Of a task that was just claimed under this token.
+    /// For a task that was just claimed under this token.
     pub(crate) fn of(claimed: &Record, token: u64) -> Self {
         let task = Task::clone(&claimed.task);
         let lease = Lease {

@@ -1,9 +1,10 @@
-//! Where tasks live: the meeting place of API and workers. One store, a trait for each audience: [`Tasks`] for
-//! the API, [`Work`] for workers, [`Chores`] for those who clean up, [`KeyStore`] for API keys, [`Workers`] for the
-//! registry of workers, [`Operations`] for operators, [`Deliveries`] for webhooks, [`Secrets`] and [`Allowances`] for what
-//! all processes share. All take only what `kinora-contract` has judged, never a raw request. A store adds no rules: what
-//! may happen to a task, and what follows, is
-//! [`kinora_contract::lifecycle`]. Every answer of a changing method is given after the change is synced to disk.
+//! The store of tasks, where API and workers meet. It has a trait for each audience: [`Tasks`] for
+//! the API, [`Work`] for workers, [`Chores`] for cleaning up, [`KeyStore`] for API keys,
+//! [`Workers`] for the registry of workers, [`Operations`] for operators, [`Deliveries`] for
+//! webhooks, [`Secrets`] and [`Allowances`] for data shared by all processes. All take only input
+//! that `kinora-contract` has validated, never a raw request. A store adds no rules:
+//! [`kinora_contract::lifecycle`] defines the transitions of a task and their effects. A changing
+//! method returns only after the change is synced to disk.
 
 #![forbid(unsafe_code)]
 
@@ -97,36 +98,36 @@ pub use workers::{Announcement, LivingWorker, ServedModel, WorkerState, Workers}
 
 use std::sync::Arc;
 
-/// A store, opened: one and the same behind every trait.
+/// An open store, behind each of its traits.
 #[derive(Clone, Debug)]
 pub struct Stores {
     /// Tasks, for their owners.
     pub tasks: Arc<dyn Tasks>,
     /// Tasks, for workers.
     pub work: Arc<dyn Work>,
-    /// What is left to be done.
+    /// Chores.
     pub chores: Arc<dyn Chores>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
     /// The registry of workers.
     pub workers: Arc<dyn Workers>,
-    /// What operators ask.
+    /// Data for operators.
     pub operations: Arc<dyn Operations>,
-    /// What all processes share.
+    /// Secrets shared by all processes.
     pub secrets: Arc<dyn Secrets>,
     /// Webhooks and the deliveries to them.
     pub webhooks: Arc<dyn Deliveries>,
-    /// Allowances of requests; `None` where one process serves and has nobody to share them with.
+    /// Request allowances; `None` if only one process serves, which has nobody to share with.
     pub allowances: Option<Arc<dyn Allowances>>,
-    /// What was there when they were opened.
+    /// The contents at the opening.
     pub holds: Holds,
 }
 
-/// A store as one type: all its traits, and what it held when it was opened.
+/// A store as one type: all its traits, and its contents at the opening.
 pub trait Store:
     Tasks + Work + Chores + KeyStore + Workers + Operations + Deliveries + Secrets
 {
-    /// What was there at the opening.
+    /// The contents at the opening.
     fn holds(&self) -> Holds;
 
     /// Its allowances, if several processes may serve it.
@@ -153,28 +154,29 @@ impl Stores {
     }
 }
 
-/// Keys in [`Holds::results`] at most.
+/// Maximum number of keys in [`Holds::results`].
 pub(crate) const HELD_RESULTS_MAX: u32 = 8;
 
-/// What a store held when it was opened: what must then be there beside it.
+/// The contents of a store at its opening, which determine the files that must exist beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holds {
-    /// Whether there is any task.
+    /// Whether there are any tasks.
     pub tasks: bool,
-    /// Keys of the videos of a few completed tasks, those that are kept longest; none where no task has a result.
+    /// Keys of the videos of a few completed tasks, those kept longest; empty if no task has a
+    /// result.
     pub results: Vec<String>,
 }
 
-/// Why a store did not do what it was asked to.
+/// Why a call to a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The lease's token is stale: the task was cancelled, deleted, taken over or finished.
     #[error("the lease is lost: {0}")]
     LeaseLost(LeaseLost),
-    /// Full disk, closed store, broken connection: worth trying again later.
+    /// Full disk, closed store, broken connection: a later retry may succeed.
     #[error("the store is unavailable: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// What is stored cannot be understood; trying again will not help.
-    #[error("the store holds what this version cannot read: {0}")]
+    /// Stored data cannot be interpreted; retries are useless.
+    #[error("the store has data that this version cannot read: {0}")]
     Corrupt(String),
 }

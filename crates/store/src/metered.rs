@@ -1,5 +1,5 @@
-//! Metrics of committed changes. Each change is counted by the process that commits it, so that the sums over all
-//! processes of a service are those of its tasks. Without a recorder this costs next to nothing.
+//! Metrics of committed changes. The process that commits a change counts it, so the sums over all
+//! processes of a service are correct. Without a recorder this costs almost nothing.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use metrics::{counter, histogram};
 
 use crate::queue::Change;
 
-/// Counts what a commit has changed.
+/// Counts the changes of a commit.
 pub(crate) fn committed<'a>(changes: impl IntoIterator<Item = &'a Change>) {
     for change in changes {
         match (change.before.as_deref(), change.after.as_deref()) {
@@ -20,7 +20,7 @@ pub(crate) fn committed<'a>(changes: impl IntoIterator<Item = &'a Change>) {
     }
 }
 
-/// Records how long a commit took.
+/// Records the duration of a commit.
 pub(crate) fn commit_took(took: Duration) {
     histogram!("kinora_store_commit_seconds").record(took);
 }

@@ -1,5 +1,6 @@
-//! What is carried from one store to another, in a form of its own: no store's rows, and texts as they are stored, so
-//! that also those of a newer version arrive unchanged. Leases and fetches stay behind: a task that runs waits again.
+//! The data that moves from one store to another, in an independent format: no store's rows, and
+//! texts as they are stored, so that even those of a newer version arrive unchanged. Leases and
+//! fetches are left behind: a running task waits again.
 
 use kinora_contract::lifecycle::{Record, References, reference_keys};
 use kinora_contract::spec::SPEC_VERSION;
@@ -9,7 +10,7 @@ use serde_json::{Value, from_str, from_value};
 
 use crate::{ApiKey, Gap, Hex, KeyAction, MovedDelivery, MovedWebhook, NewKey, Scope, TallyRow};
 
-/// A task with everything that is stored of it.
+/// A task with all its stored data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MovedTask {
@@ -17,31 +18,31 @@ pub struct MovedTask {
     pub seq: u64,
     /// Its identifier.
     pub id: TaskId,
-    /// Whose it is.
+    /// The project that owns it.
     pub project: String,
-    /// Where it stands.
+    /// Its phase.
     pub phase: MovedPhase,
     /// 0 to 100.
     pub progress: u8,
-    /// How many workers have taken it; one that had it when it was read counts.
+    /// Number of claims, including that of a worker that held it when it was read.
     pub attempt: u32,
-    /// Deaths of its worker so far.
+    /// Number of deaths of its workers.
     pub deaths: u32,
-    /// As `name/version`.
+    /// The engine, as `name/version`.
     pub engine: Option<String>,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub created_at_ms: UnixMs,
-    /// When a worker first took it.
+    /// Time of the first claim.
     pub started_at_ms: Option<UnixMs>,
-    /// When it ended.
+    /// Time of the end.
     pub finished_at_ms: Option<UnixMs>,
-    /// When its files go.
+    /// Time when its files expire.
     pub expires_at_ms: Option<UnixMs>,
     /// JSON, of a completed task.
     pub artifact: Option<String>,
     /// JSON, of a failed task.
     pub failure: Option<String>,
-    /// JSON; absent where there are none.
+    /// JSON; absent if there are none.
     pub warnings: Option<String>,
     /// The engine's own text for a later attempt.
     pub ticket: Option<String>,
@@ -51,31 +52,31 @@ pub struct MovedTask {
     pub spec: String,
     /// JSON.
     pub metadata: String,
-    /// Its class among the project's waiting tasks.
+    /// Priority within its project.
     #[serde(default, skip_serializing_if = "Priority::is_normal")]
     pub priority: Priority,
     /// Bytes of its references.
     pub reference_bytes: u64,
-    /// Bytes that it adds to its project's usage.
+    /// Bytes charged to its project.
     pub charged_bytes: u64,
-    /// Whether no reference is to be fetched.
+    /// Whether all references are stored.
     pub references_ready: bool,
-    /// Idempotency keys that are bound to it.
+    /// Idempotency keys bound to it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub idempotency: Vec<MovedBinding>,
 }
 
-/// Phases of a task outside of a store: nobody runs it.
+/// Phases of a task outside of a store, where no task runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MovedPhase {
-    /// For a worker, for the first time or again.
+    /// Waits for a worker, for the first time or again.
     Waiting,
-    /// There is a result.
+    /// Has a result.
     Completed,
-    /// There is none.
+    /// Has none.
     Failed,
-    /// Its files are gone by age.
+    /// Its files have expired.
     Expired,
 }
 
@@ -110,12 +111,12 @@ pub struct MovedBinding {
     pub key: String,
     /// SHA-256 of the request, in hexadecimal.
     pub fingerprint: Hex,
-    /// When it is freed.
+    /// When the key becomes free.
     pub expires_at_ms: UnixMs,
 }
 
 impl MovedTask {
-    /// Fills what follows from the rest, and refuses what cannot be understood.
+    /// Fills derived fields, and refuses invalid data.
     pub(crate) fn checked(mut self) -> Result<Self, String> {
         let wrong = |error: String| format!("{}: {error}", self.id);
         if let Some(record) = self.record().map_err(wrong)? {
@@ -124,10 +125,11 @@ impl MovedTask {
         Ok(self)
     }
 
-    /// The record of it in a store; `None` of a newer version of the spec, which only that program can read.
+    /// Its record in a store; `None` for a newer version of the spec, which only a newer program
+    /// can read.
     ///
     /// # Errors
-    /// What cannot be understood.
+    /// The reason why the data is invalid.
     pub(crate) fn record(&self) -> Result<Option<Record>, String> {
         if self.spec_version > SPEC_VERSION {
             return Ok(None);
@@ -174,7 +176,7 @@ impl MovedTask {
         }))
     }
 
-    /// The model, also of a newer version of the spec; empty where that says none.
+    /// The model, even for a newer version of the spec; empty if that has none.
     pub(crate) fn model(&self) -> String {
         let spec: Value = from_str(&self.spec).unwrap_or_default();
         spec["model"].as_str().unwrap_or_default().to_owned()
@@ -191,8 +193,8 @@ impl MovedTask {
         files.filter_map(|field| from_value(field).ok()).collect()
     }
 
-    /// Keys of the references that are kept for it: as long as it is unfinished, and those of a draft for its final.
-    /// Some may not be there. None of a newer version, whose task fetches them again.
+    /// Keys of the references kept for it: while it is unfinished, and for a draft's final. Some
+    /// may not exist. Empty for a newer version, whose task fetches them again.
     #[must_use]
     pub fn references(&self) -> Vec<String> {
         match self.record() {
@@ -210,19 +212,19 @@ impl MovedTask {
     }
 }
 
-/// What a store has besides tasks, keys and chores.
+/// The data of a store besides tasks, keys and chores.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MovedStore {
-    /// The number that is its own; its mark beside the results goes by it.
+    /// The store's own number, which its mark beside the results contains.
     pub identity: u64,
-    /// The largest fencing token given out: keys of results contain tokens.
+    /// The largest fencing token issued: keys of results contain tokens.
     pub token: u64,
-    /// When the newest task ever accepted was created.
+    /// Creation time of the newest task ever accepted.
     pub newest_ms: UnixMs,
-    /// Times of which other tasks may be.
+    /// Periods that tasks of other copies may belong to.
     pub gaps: Vec<Gap>,
-    /// The key that signs result addresses.
+    /// The key that signs result URLs.
     pub signing_key: Option<Hex>,
     /// Sums over ended tasks, by day, project and model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -233,7 +235,7 @@ pub struct MovedStore {
     /// Receivers of events, in the order of their creation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub webhooks: Vec<MovedWebhook>,
-    /// Deliveries to them that are still to be made, oldest first.
+    /// Deliveries that are still due, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deliveries: Vec<MovedDelivery>,
 }
@@ -311,7 +313,7 @@ impl TryFrom<&MovedKey> for ApiKey {
     }
 }
 
-/// What is left to be done outside of the store: a file to be removed, or an upstream job to be called off.
+/// Work to do outside of the store: a file to remove, or an upstream job to cancel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MovedChore {

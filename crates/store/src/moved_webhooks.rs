@@ -1,5 +1,5 @@
-//! Webhooks and the deliveries that are still to be made, as they are carried from one store to another. Deliveries
-//! that have arrived or were given up stay behind: they are a log.
+//! Webhooks and pending deliveries, in the format for moving between stores. Finished deliveries
+//! are left behind: they are only a log.
 
 use kinora_contract::{UnixMs, WebhookSecret};
 use serde::{Deserialize, Serialize};
@@ -12,10 +12,10 @@ use crate::{DeliveryState, Hex, Webhook};
 pub struct MovedWebhook {
     id: String,
     project: String,
-    /// Absent: it signs what goes to the `callback_url` of requests.
+    /// Absent: it signs deliveries to the `callback_url` of requests.
     url: Option<String>,
     secret: Hex,
-    /// Signs beside the other until then.
+    /// The old secret, which also signs until this time.
     old_secret: Option<(Hex, UnixMs)>,
     created_at_ms: UnixMs,
     disabled_at_ms: Option<UnixMs>,
@@ -56,23 +56,23 @@ impl From<&MovedWebhook> for Webhook {
     }
 }
 
-/// A delivery that waits for the end of its task, or is pending. Its lease stays behind: one that was under way is due
-/// at once, under the same event id.
+/// A delivery that waits for the end of its task, or is pending. Its lease is left behind: a
+/// delivery in progress becomes due immediately, with the same event id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MovedDelivery {
     /// The event's id.
     pub(crate) event: String,
-    /// The task that ends, by its id; absent for a test.
+    /// The id of the task that ends; absent for a test.
     pub(crate) task: Option<String>,
     /// The webhook's id.
     pub(crate) webhook: String,
-    /// Where it goes, if not to the address of the webhook.
+    /// The destination, if not the URL of the webhook.
     pub(crate) url: Option<String>,
     /// Waiting or pending.
     pub(crate) state: DeliveryState,
     /// Attempts so far.
     pub(crate) attempts: u32,
-    /// When it is due: 0 at once.
+    /// When it is due: 0 means immediately.
     pub(crate) due_ms: UnixMs,
 }

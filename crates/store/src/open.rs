@@ -1,4 +1,4 @@
-//! Finds a store by its address. A new implementation is one arm here.
+//! Opens a store by its URL. A new implementation is one arm here.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,19 +17,20 @@ use crate::{
     PostgresOptions, Stores, Webhooks,
 };
 
-/// Opens the store at `url` for serving. `sqlite:` with a path: brings its schema up to date, takes back what a dead
-/// process left running, and locks it against a second serving process. `postgres://`: any number of processes serve
-/// it, its schema must be up to date ([`migrate`]), and a dead process's leases end with their time.
+/// Opens the store at `url` for serving. `sqlite:` with a path: updates its schema, requeues the
+/// tasks that a dead process left running, and locks it against a second serving process.
+/// `postgres://`: any number of processes may serve it, its schema must be current ([`migrate`]),
+/// and a dead process's leases expire.
 ///
 /// # Errors
-/// [`OpenError`], with a message that is fit for an operator.
+/// [`OpenError`], with a message for operators.
 pub async fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
     if is_postgres(url) {
         let store = PostgresStore::open(url, options).await?;
         return Ok(Stores::of(Arc::new(store)));
     }
     let (path, options) = (sqlite_path(url)?, options.clone());
-    // It reads the queue, and waits for the disk.
+    // Reads the queue, and so waits for the disk.
     let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, &options));
     let store = opened
         .await
@@ -37,11 +38,11 @@ pub async fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError>
     Ok(Stores::of(Arc::new(store)))
 }
 
-/// Brings the schema of the store at `url` up to date. Returns the version before (0: there was none) and after;
-/// `None` for a store that does this itself when it is opened.
+/// Updates the schema of the store at `url`. Returns the version before (0: there was none) and
+/// after; `None` for a store that updates itself when it is opened.
 ///
 /// # Errors
-/// [`OpenError`], with a message that is fit for an operator.
+/// [`OpenError`], with a message for operators.
 pub async fn migrate(
     url: &str,
     options: &PostgresOptions,
@@ -52,13 +53,13 @@ pub async fn migrate(
     sqlite_path(url).map(|_| None)
 }
 
-/// Opens the API keys of the store at `url` beside a process that may be serving it. What is
-/// changed here is seen there within a second. Of a PostgreSQL database the connection is made by the first call, which
-/// says where that fails.
+/// Opens the API keys of the store at `url` beside a process that may be serving it. That process
+/// sees changes within a second. For a PostgreSQL database the first call makes the connection, and
+/// reports errors.
 ///
 /// # Errors
-/// [`OpenError::Missing`] where there is no store: a command on keys never makes one. Otherwise
-/// another [`OpenError`], with a message that is fit for an operator.
+/// [`OpenError::Missing`] if there is no store: a command on keys never creates one. Otherwise
+/// another [`OpenError`], with a message for operators.
 pub fn open_keys(url: &str, options: &SqliteOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
     if is_postgres(url) {
         return Ok(Arc::new(KeysBeside::of(url)?));
@@ -66,7 +67,7 @@ pub fn open_keys(url: &str, options: &SqliteOptions) -> Result<Arc<dyn KeyStore>
     Ok(Arc::new(SqliteKeys::open(&sqlite_path(url)?, options)?))
 }
 
-/// Opens the webhooks of the store at `url`, as [`open_keys`] does the keys.
+/// Opens the webhooks of the store at `url`, like [`open_keys`].
 ///
 /// # Errors
 /// Those of [`open_keys`].
@@ -78,11 +79,11 @@ pub fn open_webhooks(url: &str, options: &SqliteOptions) -> Result<Arc<dyn Webho
     Ok(Arc::new(SqliteWebhooks::open(&path, options)?))
 }
 
-/// The living workers of the store at `url`, beside the processes that use it.
+/// The live workers of the store at `url`, beside the processes that use it.
 ///
 /// # Errors
-/// [`OpenError::Missing`] where there is no store; otherwise another [`OpenError`], with a message that is fit for an
-/// operator.
+/// [`OpenError::Missing`] if there is no store; otherwise another [`OpenError`], with a message for
+/// operators.
 pub async fn living_workers(url: &str, clock: &dyn Clock) -> Result<Vec<LivingWorker>, OpenError> {
     if is_postgres(url) {
         return postgres::living_beside(url).await;
@@ -93,12 +94,12 @@ pub async fn living_workers(url: &str, clock: &dyn Clock) -> Result<Vec<LivingWo
     living.map_err(|error| OpenError::Unavailable(Box::new(error)))
 }
 
-/// Opens the store at `url` for operators' questions, beside the processes that use it. Nothing is written to it, and
-/// its schema must be that of this program.
+/// Opens the store at `url` for operators' queries, beside the processes that use it. Writes
+/// nothing; the schema must be that of this program.
 ///
 /// # Errors
-/// [`OpenError::Missing`] where there is no store; otherwise another [`OpenError`], with a message that is fit for an
-/// operator.
+/// [`OpenError::Missing`] if there is no store; otherwise another [`OpenError`], with a message for
+/// operators.
 pub async fn open_operations(
     url: &str,
     clock: Arc<dyn Clock>,
@@ -115,22 +116,22 @@ pub fn is_shared(url: &str) -> bool {
     is_postgres(url)
 }
 
-/// Opens the store at `url` to be backed up, beside a process that may be serving it. Its schema may be older
-/// than this program's, and stays as it is.
+/// Opens the store at `url` for a backup, beside a process that may be serving it. Its schema may
+/// be older than this program's, and is not changed.
 ///
 /// # Errors
-/// [`OpenError::Missing`] where there is no store; otherwise another [`OpenError`], with a message that is fit for an
-/// operator.
+/// [`OpenError::Missing`] if there is no store; otherwise another [`OpenError`], with a message for
+/// operators.
 pub fn open_source(url: &str, options: &SqliteOptions) -> Result<Box<dyn BackupSource>, OpenError> {
     Ok(Box::new(SqliteSource::open(&sqlite_path(url)?, options)?))
 }
 
-/// Opens the store at `url` to move it: it is read as it stands now, beside processes that may be serving it. Its
-/// schema must be that of this program.
+/// Opens the store at `url` for an export, as it is now, beside processes that may be serving it.
+/// Its schema must be that of this program.
 ///
 /// # Errors
-/// [`OpenError::Missing`] where there is no store; otherwise another [`OpenError`], with a message that is fit for an
-/// operator.
+/// [`OpenError::Missing`] if there is no store; otherwise another [`OpenError`], with a message for
+/// operators.
 pub async fn open_export(url: &str) -> Result<Box<dyn Export>, OpenError> {
     if is_postgres(url) {
         return Ok(Box::new(postgres::export(url).await?));
@@ -138,12 +139,12 @@ pub async fn open_export(url: &str) -> Result<Box<dyn Export>, OpenError> {
     Ok(Box::new(SqliteExport::open(&sqlite_path(url)?)?))
 }
 
-/// Opens the store at `url`, which must be empty, to fill it with the export of this name, or to go on with that. An
-/// embedded store is made where there is none.
+/// Opens the empty store at `url` to fill it with the export of this name, or to resume that
+/// import. Creates an embedded store that does not exist.
 ///
 /// # Errors
-/// [`OpenError::NotEmpty`], [`OpenError::OtherImport`], [`OpenError::Served`] or another [`OpenError`], with a message
-/// that is fit for an operator. The store is as it was then.
+/// [`OpenError::NotEmpty`], [`OpenError::OtherImport`], [`OpenError::Served`] or another
+/// [`OpenError`], with a message for operators. The store is unchanged then.
 pub async fn open_import(url: &str, export: &str) -> Result<Box<dyn Import>, OpenError> {
     if is_postgres(url) {
         return Ok(Box::new(postgres::import(url, export).await?));
@@ -151,10 +152,10 @@ pub async fn open_import(url: &str, export: &str) -> Result<Box<dyn Import>, Ope
     Ok(Box::new(SqliteImport::begin(&sqlite_path(url)?, export)?))
 }
 
-/// Opens a snapshot that a [`BackupSource`] made. Nothing is written to it or beside it.
+/// Opens a snapshot made by a [`BackupSource`]. Writes nothing to it or beside it.
 ///
 /// # Errors
-/// [`OpenError`], with a message that is fit for an operator.
+/// [`OpenError`], with a message for operators.
 pub fn open_snapshot(file: &Path) -> Result<Snapshot, OpenError> {
     Snapshot::open(file)
 }
@@ -165,7 +166,7 @@ pub(crate) fn sqlite_path(url: &str) -> Result<PathBuf, OpenError> {
             Ok(path.strip_prefix("//").unwrap_or(path).into())
         }
         Some(_) if is_postgres(url) => Err(OpenError::NotHere),
-        // The address may hold a password: only its scheme is shown.
+        // The URL may contain a password, so show only its scheme.
         other => Err(OpenError::UnknownScheme(
             other.map_or("", |(scheme, _)| scheme).to_owned(),
         )),

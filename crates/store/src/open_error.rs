@@ -6,16 +6,16 @@ use std::path::PathBuf;
 
 use kinora_contract::UnixMs;
 
-/// Changes that a store lacks, by its high-water mark.
+/// Changes that a store lacks, according to its high-water mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Acknowledged changes that are missing.
+    /// Number of missing acknowledged changes.
     pub changes: u64,
-    /// When the newest task that is there was accepted; `None` where there is none.
+    /// When the newest remaining task was accepted; `None` if there is none.
     pub newest_ms: Option<UnixMs>,
     /// When the newest change was committed.
     pub noted_ms: UnixMs,
-    /// Whether the mark is that of another store.
+    /// Whether the mark belongs to another store.
     pub foreign: bool,
 }
 
@@ -40,80 +40,82 @@ impl fmt::Display for Loss {
 /// Why a store cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The address names no implementation.
+    /// No implementation has this URL scheme.
     #[error(
         "unknown store {0:?}: an address such as `sqlite:data/kinora.db` or `postgres://host/database` is expected"
     )]
     UnknownScheme(String),
-    /// The store is in a PostgreSQL database, and this is for files only.
+    /// The store is in a PostgreSQL database, but the command needs a file.
     #[error(
         "this command works on a database file only: back up a PostgreSQL store with `pg_dump`, and open it \
          with the commands that talk to the server"
     )]
     NotHere,
-    /// There is no store, and the caller did not ask to make one.
+    /// There is no store, and the caller did not ask to create one.
     #[error("there is no store at {}", .0.display())]
     Missing(PathBuf),
     /// Another process serves this store.
     #[error("{} is in use by another serving process", .0.display())]
     InUse(PathBuf),
-    /// A later version of the program has written here.
+    /// A later version of the program has written this store.
     #[error(
         "the store's schema has version {found}, this program knows {known}: \
          run the newer program, or restore the copy from before the upgrade"
     )]
     NewerSchema {
-        /// Version of the store.
+        /// Schema version of the store.
         found: u32,
         /// Newest version that this program knows.
         known: u32,
     },
-    /// An earlier version of the program has written here, and this command does not change that.
+    /// An earlier version of the program has written this store, and this command does not update
+    /// it.
     #[error(
         "the store's schema has version {found}, this program knows {known}: `kinora serve` brings it up \
          to date"
     )]
     OlderSchema {
-        /// Version of the store.
+        /// Schema version of the store.
         found: u32,
         /// Version that this program needs.
         known: u32,
     },
-    /// A schema of an earlier version, or none, in a database that several programs may be using.
+    /// The schema is from an earlier version, or missing, in a database that several programs may
+    /// use.
     #[error(
         "the database's schema has version {found}, this program needs {known}: run `kinora migrate`"
     )]
     Unmigrated {
-        /// Version of the store; 0 where there is none.
+        /// Schema version of the store; 0 if there is none.
         found: u32,
         /// Version that this program needs.
         known: u32,
     },
-    /// An import into the store was begun and has not ended.
+    /// An import into the store has not ended.
     #[error(
-        "an import into this store was begun and has not ended: run `kinora import` again with the same folder"
+        "an import into this store was started but has not ended: run `kinora import` again with the same folder"
     )]
     UnfinishedImport,
-    /// The same, of another export than the one that is to be imported now.
+    /// An import of another export has not ended.
     #[error(
-        "an import of another export into this store was begun and has not ended: end that one, or name an empty store"
+        "an import of another export into this store was started but has not ended: finish that one, or name an empty store"
     )]
     OtherImport,
-    /// A store that is to be filled holds something.
+    /// A store for an import must be empty.
     #[error(
         "the store is not empty: it has tasks, API keys, webhooks or a signing key; an import takes an empty store only"
     )]
     NotEmpty,
-    /// A store that is to be filled has workers.
+    /// A store for an import has workers.
     #[error("workers are connected to the store: stop all processes that use it first")]
     Served,
-    /// Stored data differs from what was written.
+    /// Stored data was damaged.
     #[error("the database is damaged: {0}")]
     Damaged(String),
-    /// Changes that were acknowledged are not there.
+    /// Acknowledged changes are missing.
     #[error("{0}")]
     Lost(Loss),
-    /// The file system or the database refuses.
+    /// The file system or the database refused access.
     #[error("the store cannot be opened: {0}")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
 }

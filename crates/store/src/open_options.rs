@@ -9,7 +9,7 @@ use crate::{PostgresOptions, SqliteOptions};
 /// Options for opening a store. Each implementation reads its own part.
 #[derive(Clone, Debug)]
 pub struct OpenOptions {
-    /// Stamps and judges all times of a store that serves one process.
+    /// Determines all times of a store that serves one process.
     pub clock: Arc<dyn Clock>,
     /// For SQLite.
     pub sqlite: SqliteOptions,
@@ -18,7 +18,7 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// The usual options, with this clock.
+    /// The default options with this clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,

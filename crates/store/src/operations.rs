@@ -1,5 +1,5 @@
-//! The store as operators look at it: what waits and runs, what has been made, and who has changed keys. Reads only,
-//! in the process that serves the store or beside it.
+//! The store for operators: the queue, running tasks, sums of made videos, and changes of keys.
+//! Only reads, in the process that serves the store or beside it.
 
 use async_trait::async_trait;
 use kinora_contract::{TaskId, UnixMs};
@@ -9,45 +9,45 @@ use crate::{KeyAction, LivingWorker, StoreError, TallyRequest, TallyRow};
 /// How far back an [`Overview`] counts ended tasks.
 pub const LATELY_MS: u64 = 60_000;
 
-/// What operators ask.
+/// Queries for operators.
 #[async_trait]
 pub trait Operations: Send + Sync + std::fmt::Debug {
-    /// The sums over ended tasks, by day, project and model in this order. They are kept when the tasks are gone. Each
-    /// task is added once, in the transaction that ends it. Never a scan over tasks.
+    /// The sums over ended tasks, sorted by day, project and model. They outlive the tasks. Each
+    /// task is added once, in the transaction that ends it. Never scans tasks.
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
+    /// [`StoreError`] if they cannot be read.
     async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError>;
 
-    /// Changes of API keys, of one project or of all, newest first:
-    /// [`kinora_contract::limits::KEY_LOG_ENTRIES_MAX`] at most.
+    /// Changes of API keys, of one project or of all, newest first: at most
+    /// [`kinora_contract::limits::KEY_LOG_ENTRIES_MAX`].
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
+    /// [`StoreError`] if they cannot be read.
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError>;
 
-    /// The service as it stands now. Its cost grows with the unfinished tasks, and not with those that have ended.
+    /// The current state of the service. Its cost grows with the number of unfinished tasks, not of
+    /// ended ones.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     async fn overview(&self) -> Result<Overview, StoreError>;
 }
 
 /// A service at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Overview {
-    /// The moment, by the store's wall clock.
+    /// Time of the snapshot, by the store's wall clock.
     pub now_ms: UnixMs,
-    /// Every model with unfinished tasks, in the order of the names.
+    /// Every model with unfinished tasks, sorted by name.
     pub models: Vec<ModelQueue>,
-    /// Running tasks, those that were started first come first:
-    /// [`kinora_contract::limits::OVERVIEW_RUNNING_MAX`] at most.
+    /// Running tasks, oldest first: at most [`kinora_contract::limits::OVERVIEW_RUNNING_MAX`].
     pub running: Vec<RunningTask>,
-    /// Tasks that were completed in the last [`LATELY_MS`] and are still there.
+    /// Number of tasks completed in the last [`LATELY_MS`] that still exist.
     pub completed_lately: u64,
-    /// Tasks that failed or were cancelled meanwhile.
+    /// Number of tasks that failed or were cancelled in that time.
     pub failed_lately: u64,
-    /// The living workers, in the order of their ids.
+    /// The live workers, sorted by id.
     pub workers: Vec<LivingWorker>,
 }
 
@@ -58,33 +58,33 @@ pub struct ModelQueue {
     pub model: String,
     /// Tasks that wait for references or for a worker.
     pub waiting: u64,
-    /// Tasks that a worker runs.
+    /// Running tasks.
     pub running: u64,
-    /// How long the oldest waiting task has waited, in milliseconds.
+    /// Age of the oldest waiting task, in milliseconds.
     pub oldest_waiting_ms: Option<u64>,
 }
 
-/// A task that a worker runs.
+/// A running task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunningTask {
     /// Its identifier.
     pub id: TaskId,
-    /// Whose it is.
+    /// The project that owns it.
     pub project: String,
     /// Canonical identifier of its model.
     pub model: String,
     /// 0 to 99.
     pub progress: u8,
-    /// How many workers have taken it.
+    /// Number of claims.
     pub attempt: u32,
-    /// How long ago a worker first took it, in milliseconds.
+    /// Time since the first claim, in milliseconds.
     pub since_ms: u64,
-    /// The worker that runs it, by its id.
+    /// Id of the worker that runs it.
     pub worker: String,
 }
 
 impl Overview {
-    /// Counts tasks of a model in this phase, of which the oldest was created at `oldest_ms`.
+    /// Counts tasks of a model in this phase; `oldest_ms` is the creation time of the oldest one.
     pub(crate) fn count(&mut self, model: &str, is_running: bool, tasks: u64, oldest_ms: UnixMs) {
         let place = self.models.partition_point(|one| *one.model < *model);
         if self.models.get(place).is_none_or(|one| one.model != model) {

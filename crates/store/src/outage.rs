@@ -1,5 +1,5 @@
-//! Logs an outage twice, however many calls fail meanwhile: when it begins, and when it is over, with
-//! the number of calls that failed.
+//! Logs an outage with only two lines, however many calls fail: one at its start, and one at its
+//! end with the number of failed calls.
 
 #![expect(
     clippy::disallowed_methods,
@@ -13,11 +13,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A success ends an outage only after so long without a failure: on a disk that takes small writes
-/// and refuses large ones, every second call would otherwise begin an outage or end one.
+/// A success ends an outage only after this long without a failure: on a disk that accepts small
+/// writes and refuses large ones, calls alternate between success and failure.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// The outage, if there is one, of calls of one kind. A call that succeeds costs one load.
+/// The outage, if any, of calls of one kind. A successful call costs one atomic load.
 #[derive(Debug)]
 pub struct Outage {
     calls: &'static str,
@@ -34,7 +34,7 @@ struct State {
 }
 
 impl Outage {
-    /// None yet, of calls with this name for the log, in the plural.
+    /// No outage yet; `calls` names the calls in the log, in the plural.
     pub const fn of(calls: &'static str) -> Self {
         Self {
             calls,
@@ -43,14 +43,14 @@ impl Outage {
         }
     }
 
-    /// Notes a call that failed. Logs the outage that begins with it, if any.
+    /// Records a failed call. Logs the start of an outage, if this is one.
     pub fn note_failure(&self, error: &dyn Display) {
         if self.failed_at(Instant::now()) {
             tracing::error!(%error, "{} failing", self.calls);
         }
     }
 
-    /// Notes a call that succeeded. Logs the outage that it ends, if any.
+    /// Records a successful call. Logs the end of an outage, if this is one.
     pub fn note_success(&self) {
         if !self.lasts.load(Ordering::Acquire) {
             return;
@@ -69,7 +69,7 @@ impl Outage {
             last: now,
             failures: 0,
         });
-        // Another thread may have read the clock later and come here first.
+        // Another thread may have read the clock later but arrived here first.
         outage.last = outage.last.max(now);
         outage.failures = outage.failures.saturating_add(1);
         self.lasts.store(true, Ordering::Release);

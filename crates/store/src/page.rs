@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kinora_contract::limits::PAGE_BYTES_MAX;
 use kinora_contract::{Task, TaskId, listed_bytes};
 
-/// Which way a list runs by creation.
+/// Order of a list, by creation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// Oldest first.
@@ -14,21 +14,21 @@ pub enum Order {
     Descending,
 }
 
-/// Which tasks to list.
+/// A query for tasks.
 #[derive(Clone, Debug)]
 pub struct PageRequest {
-    /// Whose.
+    /// The project.
     pub project: String,
-    /// Only those after this one in the order. It need not exist any more.
+    /// Only tasks after this one in the order. It need not exist any more.
     pub after: Option<TaskId>,
-    /// How many at most; a page may hold fewer, see [`crate::Tasks::list`].
+    /// Maximum number; a page may hold fewer, see [`crate::Tasks::list`].
     pub limit: usize,
-    /// Which way.
+    /// The order.
     pub order: Order,
 }
 
 impl PageRequest {
-    /// Whether a task is in the list at all.
+    /// Whether the list includes a task.
     pub(crate) fn lists(&self, task: &Task) -> bool {
         task.project == self.project && task.status().is_some()
     }
@@ -37,13 +37,13 @@ impl PageRequest {
 /// A page of tasks.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// The tasks, in the order asked for.
+    /// The tasks, in the requested order.
     pub tasks: Vec<Arc<Task>>,
-    /// Whether there are more after them; also of a page that holds fewer than asked for.
+    /// Whether there are more after them, even if the page holds fewer than requested.
     pub has_more: bool,
 }
 
-/// A page that is being filled.
+/// A page being filled.
 #[derive(Debug)]
 pub(crate) struct Filling {
     page: Page,
@@ -52,7 +52,7 @@ pub(crate) struct Filling {
 }
 
 impl Filling {
-    /// An empty page for so many tasks.
+    /// An empty page for up to `limit` tasks.
     pub(crate) fn up_to(limit: usize) -> Self {
         Self {
             page: Page::default(),
@@ -61,7 +61,7 @@ impl Filling {
         }
     }
 
-    /// Adds the next task of the list; `false` when it has no room for it, and the page is complete.
+    /// Adds the next task of the list; `false` if it does not fit, so that the page is complete.
     pub(crate) fn add(&mut self, task: &Arc<Task>) -> bool {
         let tasks = &mut self.page.tasks;
         self.bytes += listed_bytes(task);
@@ -74,7 +74,7 @@ impl Filling {
         true
     }
 
-    /// The page, which knows whether a task had no room.
+    /// The finished page.
     pub(crate) fn page(self) -> Page {
         self.page
     }

@@ -1,4 +1,4 @@
-//! Reads that every audience may make.
+//! Reads for every audience.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use kinora_contract::{Task, TaskId};
 
 use crate::StoreError;
 
-/// Looks up tasks by their ids, for callers whose right to them was proved by other means than a key: a lease, a
-/// signed address.
+/// Looks up tasks by id, for callers who have proved their right to them without a key: by a lease
+/// or a signed URL.
 #[async_trait]
 pub trait Reads: Send + Sync + std::fmt::Debug {
     /// The task with this id, in any project.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError>;
 }

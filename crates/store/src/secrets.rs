@@ -1,23 +1,25 @@
-//! Secrets that all processes of a service share. They are kept in the store so that no operator has to copy them.
+//! Secrets that all processes of a service share, in the store, so that no operator has to copy
+//! them.
 
 use async_trait::async_trait;
 
 use crate::StoreError;
 
-/// Where shared secrets live.
+/// The store of shared secrets.
 #[async_trait]
 pub trait Secrets: Send + Sync + std::fmt::Debug {
-    /// The key that signs result addresses; `None` where none was kept yet.
+    /// The key that signs result URLs; `None` if there is none yet.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     async fn signing_key(&self) -> Result<Option<SecretKey>, StoreError>;
 
-    /// Keeps `offered` as the key that signs result addresses, unless the store has one, and returns the key that it
-    /// has then. Any number of processes may offer at once: all get the same key. It never changes.
+    /// Stores `offered` as the key that signs result URLs, unless the store has one, and returns
+    /// the stored key. If several processes offer keys concurrently, all get the same one. It never
+    /// changes.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read or stored now.
+    /// [`StoreError`] if it cannot be read or stored now.
     async fn keep_signing_key(&self, offered: SecretKey) -> Result<SecretKey, StoreError>;
 }
 

@@ -1,8 +1,8 @@
-//! How numbers and phases are written in a database, of whatever kind.
+//! The representation of numbers and phases in a database of any kind.
 
 use kinora_contract::{Artifact, Phase, TraceContext};
 
-/// Integers of SQL are signed; a time past the year 292 million is the end of time.
+/// SQL integers are signed; a time after the year 292 million becomes the end of time.
 pub(crate) fn int(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -18,13 +18,13 @@ pub(crate) const fn phase_name(phase: Phase) -> &'static str {
     }
 }
 
-/// A stored trace context. One that cannot be read is none: only the trace is less for it.
+/// Parses a stored trace context. An unreadable one counts as absent: only the trace suffers.
 pub(crate) fn trace(text: Option<&str>) -> Option<TraceContext> {
     text.and_then(|text| text.parse().ok())
 }
 
-/// The blob keys of a stored artifact; none when it cannot be read, which the sweep of orphans
-/// makes good.
+/// The blob keys of a stored artifact; empty if it cannot be read, in which case the sweep of
+/// orphans removes the files.
 pub(crate) fn files(artifact: Option<&str>) -> Vec<String> {
     let Some(text) = artifact else {
         return Vec::new();
@@ -32,7 +32,7 @@ pub(crate) fn files(artifact: Option<&str>) -> Vec<String> {
     match serde_json::from_str::<Artifact>(text) {
         Ok(artifact) => artifact.files().map(|file| file.key.clone()).into(),
         Err(error) => {
-            tracing::error!(%error, "a stored artifact cannot be read; its files are left");
+            tracing::error!(%error, "stored artifact unreadable; its files are left");
             Vec::new()
         }
     }

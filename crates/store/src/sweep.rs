@@ -11,57 +11,59 @@ use crate::queue::alone::Company;
 /// Parameters of a sweep.
 #[derive(Clone, Copy, Debug)]
 pub struct SweepRequest {
-    /// The present by the store's wall clock ([`crate::Chores::clock`]), if the caller trusts that reading. Without
-    /// it no result expires, no tombstone and no idempotency key is forgotten, and no task has waited too long.
+    /// The current time by the store's wall clock ([`crate::Chores::clock`]), if the caller trusts
+    /// that reading. Without it no result expires, no tombstone or idempotency key is removed, and
+    /// no wait is too long.
     pub due_ms: Option<UnixMs>,
-    /// How much longer than their time idempotency keys stay bound, in milliseconds: as much as the wall clock was
-    /// set forward in the time of a key.
+    /// How much longer idempotency keys stay bound, in milliseconds: the amount that the wall clock
+    /// was set forward within the lifetime of a key.
     pub keys_kept_ms: u64,
-    /// How far back waiting is counted.
+    /// How far back waiting counts.
     pub waiting_from: WaitingFrom,
-    /// After so many attempts a lost task fails.
+    /// After this many attempts a lost task fails.
     pub attempts_max: u32,
-    /// Leaves running tasks alone: for the time after an outage of the store, in which leases could not
-    /// be renewed.
+    /// Ignores running tasks: for the time after an outage of the store, during which leases could
+    /// not be renewed.
     pub spares_leases: bool,
-    /// A task that has waited so long for its first worker fails with `task_expired`; `None`: never.
+    /// A task that has waited this long for its first worker fails with `task_expired`; `None`: no
+    /// limit.
     pub waiting_ms_max: Option<u64>,
-    /// How long a task that fails in this sweep is kept.
+    /// How long to keep a task that fails in this sweep.
     pub retention_ms: u64,
-    /// How long an expired task still answers 410.
+    /// How long requests for an expired task get 410.
     pub tombstone_ms: u64,
-    /// How many rows of each kind at most, so that a sweep never blocks submits for long.
+    /// Maximum number of rows of each kind, so that a sweep never blocks submits for long.
     pub batch: usize,
 }
 
-/// A task that was created before `created_before_ms`, by a clock that has been corrected since, counts as
+/// A task created before `created_before_ms`, by a clock that has been corrected since, counts as
 /// created at `from_ms`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WaitingFrom {
-    /// Of which tasks.
+    /// The tasks that this applies to.
     pub created_before_ms: UnixMs,
-    /// Since when they count as waiting.
+    /// The start of their wait.
     pub from_ms: UnixMs,
 }
 
-/// Part of a sweep: rows of one kind, of which a batch is dealt with.
+/// Part of a sweep: rows of one kind, handled in a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Running tasks whose leases have run out: [`SweepRequest::lost`].
+    /// Running tasks whose leases have expired: [`SweepRequest::lost`].
     Leases,
     /// Tasks that have waited too long at this time: [`SweepRequest::late`].
     Waiting { now_ms: UnixMs },
-    /// Tombstones that expired at this time or before: they vanish.
+    /// Tombstones that expired at this time or before: they are removed.
     Tombstones { until_ms: UnixMs },
     /// Results (or failures) of this phase that expire at this time or before.
     Results { phase: Phase, now_ms: UnixMs },
-    /// Idempotency keys that were bound until this time or before: they are freed.
+    /// Idempotency keys bound until this time or before: they become free.
     Keys { until_ms: UnixMs },
 }
 
 impl SweepRequest {
-    /// The parts of the sweep, in their order: all but the leases by the wall clock, if it is trusted. Tombstones come
-    /// before results, so that no task goes both ways in one sweep.
+    /// The parts of the sweep, in order: all but the leases depend on the wall clock, if it is
+    /// trusted. Tombstones come before results, so that no task takes both steps in one sweep.
     pub(crate) fn parts(&self) -> Vec<Part> {
         let leases = (!self.spares_leases).then_some(Part::Leases);
         let Some(now_ms) = self.due_ms else {
@@ -81,8 +83,8 @@ impl SweepRequest {
         parts.into_iter().flatten().collect()
     }
 
-    /// A batch of these running tasks whose leases have run out, those that ran out first first. Each is judged by all
-    /// that ran at the deaths, before any of them is taken up.
+    /// A batch of those running tasks whose leases have expired, earliest first. Each is judged by
+    /// all tasks that ran at the deaths, before any of them changes.
     pub(crate) fn lost<'a>(
         &self,
         running: impl Iterator<Item = &'a Arc<Record>>,
@@ -106,7 +108,7 @@ impl SweepRequest {
         lost.into_iter().map(judged).collect()
     }
 
-    /// What happens to a task whose lease has run out.
+    /// The event for a task whose lease has expired.
     pub(crate) const fn worker_lost(&self, verdict: Verdict, now_ms: UnixMs) -> Event {
         Event::WorkerLost {
             verdict,
@@ -115,7 +117,7 @@ impl SweepRequest {
         }
     }
 
-    /// A batch of these tasks that have waited too long for their first worker, the oldest first.
+    /// A batch of those tasks that have waited too long for their first worker, oldest first.
     pub(crate) fn late<'a>(
         &self,
         unfinished: impl Iterator<Item = &'a Arc<Record>>,
@@ -134,13 +136,13 @@ impl SweepRequest {
         late
     }
 
-    /// A task that waits since then or before is late.
+    /// Tasks that have waited since this time or earlier are late.
     fn late_before_ms(&self, now_ms: UnixMs) -> Option<UnixMs> {
         self.waiting_ms_max.and_then(|max| now_ms.checked_sub(max))
     }
 
-    /// Creation times of late tasks: by a clock that was corrected, and by the present one. For stores that look for
-    /// them by an index.
+    /// Ranges of creation times of late tasks: by a clock that was corrected, and by the current
+    /// one. For stores that search by an index.
     pub(crate) fn late_creations(&self, now_ms: UnixMs) -> Option<[Range<UnixMs>; 2]> {
         let end_ms = self.late_before_ms(now_ms)?.saturating_add(1);
         let from = &self.waiting_from;
@@ -151,7 +153,7 @@ impl SweepRequest {
         Some([corrected, from.created_before_ms..end_ms])
     }
 
-    /// What happens to a task that has waited too long.
+    /// The event for a task that has waited too long.
     pub(crate) const fn waited_too_long(&self, now_ms: UnixMs) -> Event {
         Event::WaitedTooLong {
             now_ms,
@@ -161,7 +163,7 @@ impl SweepRequest {
 }
 
 impl WaitingFrom {
-    /// Since when a task that was created at this time counts as waiting.
+    /// The start of the wait of a task that was created at this time.
     fn since_ms(&self, created_at_ms: UnixMs) -> UnixMs {
         if created_at_ms < self.created_before_ms {
             created_at_ms.max(self.from_ms)
@@ -171,33 +173,34 @@ impl WaitingFrom {
     }
 }
 
-/// Which ended tasks are kept longer, since their time was set by a clock that has been corrected.
+/// The ended tasks to keep longer, because a clock that has been corrected since set their time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Postpone {
-    /// Those that ended at this time or later.
+    /// The tasks that ended at this time or later.
     pub from_ms: UnixMs,
-    /// Those that ended before this time.
+    /// The tasks that ended before this time.
     pub before_ms: UnixMs,
-    /// How much longer.
+    /// The added time.
     pub by: Postponed,
-    /// Those that expire before this place: where the last call ended, or [`ExpiryCursor::END`].
+    /// The tasks that expire before this place: where the last call ended, or
+    /// [`ExpiryCursor::END`].
     pub below: ExpiryCursor,
-    /// How many at most.
+    /// Maximum number of tasks.
     pub batch: usize,
 }
 
-/// Where an ended task's expiry is moved to.
+/// The new expiry of an ended task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Postponed {
-    /// So much later.
+    /// Later by this much.
     By(u64),
-    /// As long after this moment as it lay after the end of the task, if it lies before
-    /// [`Postpone::before_ms`]: once moved, it is not moved again.
+    /// As long after this moment as it was after the end of the task, if it is before
+    /// [`Postpone::before_ms`]: a postponed task is not postponed again.
     From(UnixMs),
 }
 
 impl Postpone {
-    /// Whether a task that ended at this time is kept longer.
+    /// Whether this applies to a task that ended at this time.
     pub(crate) fn is_meant(&self, ended_at_ms: UnixMs) -> bool {
         (self.from_ms..self.before_ms).contains(&ended_at_ms)
     }
@@ -213,7 +216,7 @@ impl Postpone {
         }
     }
 
-    /// Tasks that expire at this time or later are not moved.
+    /// Tasks that expire at this time or later are not postponed.
     pub(crate) const fn expires_before_ms(&self) -> UnixMs {
         match self.by {
             Postponed::By(_) => UnixMs::MAX,
@@ -227,12 +230,12 @@ impl Postpone {
 pub struct ExpiryCursor {
     /// The expiry.
     pub expires_at_ms: UnixMs,
-    /// Orders tasks that expire at the same time.
+    /// Distinguishes tasks that expire at the same time.
     pub number: u64,
 }
 
 impl ExpiryCursor {
-    /// Behind all tasks.
+    /// After all tasks.
     pub const END: Self = Self {
         expires_at_ms: UnixMs::MAX,
         number: u64::MAX,
@@ -242,22 +245,22 @@ impl ExpiryCursor {
 /// Result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
-    /// Tasks that went back to the queue.
+    /// Number of tasks that went back to the queue.
     pub requeued: u64,
-    /// Tasks that failed with `worker_lost`.
+    /// Number of tasks that failed with `worker_lost`.
     pub lost: u64,
-    /// Tasks that failed with `task_expired`.
+    /// Number of tasks that failed with `task_expired`.
     pub waited: u64,
-    /// Tasks whose files are past their time.
+    /// Number of tasks whose files expired.
     pub expired: u64,
-    /// Expired tasks that vanished.
+    /// Number of expired tasks that were removed.
     pub forgotten: u64,
-    /// Whether a batch (expired results or lost leases) was full, so that more may be due at once.
+    /// Whether a batch (expired results or lost leases) was full, so that more may be due now.
     pub more: bool,
 }
 
 impl Swept {
-    /// Counts a task whose lease has run out.
+    /// Counts a task whose lease has expired.
     pub(crate) const fn add_lost(&mut self, verdict: Verdict) {
         match verdict {
             Verdict::Lost => self.lost += 1,
@@ -265,7 +268,7 @@ impl Swept {
         }
     }
 
-    /// Adds a part with its rows (of [`Part::Leases`] each is counted by itself).
+    /// Counts the rows of a part (for [`Part::Leases`], each is counted separately).
     pub(crate) const fn add(&mut self, part: Part, rows: u64, batch: usize) {
         match part {
             Part::Leases | Part::Keys { .. } => {}

@@ -1,4 +1,4 @@
-//! Sums over ended tasks by day, project and model, as stores add to them and as they are asked for.
+//! Sums over ended tasks by day, project and model: updates and queries.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,16 @@ use kinora_contract::Tally;
 use kinora_contract::lifecycle::Ending;
 use serde::{Deserialize, Serialize};
 
-/// Which sums are asked for.
+/// A query for sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TallyRequest {
-    /// From this day on, in whole days since 1970 (UTC).
+    /// From this day on, in days since 1970 (UTC).
     pub since: Option<u64>,
-    /// Up to this day, and with it.
+    /// Up to and including this day.
     pub until: Option<u64>,
-    /// Of this project alone.
+    /// Only this project.
     pub project: Option<String>,
-    /// Of this model alone.
+    /// Only this model.
     pub model: Option<String>,
 }
 
@@ -23,9 +23,9 @@ pub struct TallyRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TallyRow {
-    /// The day, in whole days since 1970 (UTC).
+    /// The day, in days since 1970 (UTC).
     pub day: u64,
-    /// Whose tasks they were.
+    /// The project that owned the tasks.
     pub project: String,
     /// Canonical identifier of their model.
     pub model: String,
@@ -33,7 +33,7 @@ pub struct TallyRow {
     pub tally: Tally,
 }
 
-/// Sums in memory, in the order of day, project and model.
+/// Sums in memory, sorted by day, project and model.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tallies(BTreeMap<(u64, String, String), Tally>);
 
@@ -63,7 +63,7 @@ impl<'a> FromIterator<&'a Ending> for Tallies {
 }
 
 impl TallyRequest {
-    /// Whether these sums are asked for.
+    /// Whether the query includes these sums.
     #[cfg(feature = "conformance")]
     pub(crate) fn asks_for(&self, row: &TallyRow) -> bool {
         self.since.is_none_or(|since| row.day >= since)

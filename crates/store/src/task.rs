@@ -1,4 +1,4 @@
-//! What goes into and comes out of a [`crate::Tasks`], besides the task itself.
+//! Arguments and results of [`crate::Tasks`], besides the task itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,31 +8,32 @@ use kinora_contract::{Priority, State, Task, TaskId, TraceContext, UnixMs, Video
 
 use crate::{Callback, Chore};
 
-/// A task to be added.
+/// A task to add.
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    /// Chosen by the caller before the insert, so that an ambiguous commit can be looked up.
+    /// Chosen by the caller before the insert, so that the outcome of an ambiguous commit can be
+    /// looked up.
     pub id: TaskId,
-    /// Whose it is.
+    /// The project that owns it.
     pub project: String,
-    /// What to make.
+    /// The video to make.
     pub spec: VideoSpec,
-    /// The caller's notes.
+    /// The caller's own notes.
     pub metadata: BTreeMap<String, String>,
-    /// Its class among the project's waiting tasks.
+    /// Priority within the project.
     pub priority: Priority,
-    /// The request's idempotency key, when it has one.
+    /// The request's idempotency key, if it has one.
     pub idempotency: Option<Idempotency>,
-    /// Where its end is told, besides the webhooks of its project.
+    /// The webhook to notify of its end, besides those of its project.
     pub callback: Option<Callback>,
     /// The span of its submit, if its trace is recorded.
     pub trace: Option<TraceContext>,
-    /// What the queue may hold.
+    /// The limits of the queue.
     pub bounds: QueueBounds,
 }
 
 impl NewTask {
-    /// The task as it is when it is accepted.
+    /// The task in its initial state.
     pub(crate) fn accepted(&self, now_ms: UnixMs) -> Task {
         Task {
             id: self.id,
@@ -59,30 +60,30 @@ impl NewTask {
 pub struct Idempotency {
     /// As sent.
     pub key: String,
-    /// SHA-256 of the normalised request; another one under the same key is refused.
+    /// SHA-256 of the normalised request; a different request under the same key is refused.
     pub fingerprint: [u8; 32],
-    /// How long the key is bound, in milliseconds. The first sweep after that frees it, or a later one
-    /// ([`crate::SweepRequest::keys_kept_ms`]).
+    /// How long the key is bound, in milliseconds. The first sweep after that frees it, or a later
+    /// one ([`crate::SweepRequest::keys_kept_ms`]).
     pub bound_ms: u64,
 }
 
-/// What the queue may hold; checked in the transaction of the insert.
+/// The limits of the queue, checked in the transaction of the insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueBounds {
     /// Waiting tasks of all projects.
     pub waiting_max: u64,
-    /// Unfinished tasks of the inserting project.
+    /// Unfinished tasks of the project.
     pub project_unfinished_max: u64,
-    /// Tasks of the inserting project that are not expired.
+    /// Unexpired tasks of the project.
     pub project_tasks_max: u64,
-    /// Stored bytes of the inserting project: rows, references, results.
+    /// Stored bytes of the project: rows, references, results.
     pub project_bytes_max: u64,
     /// Stored bytes of all projects.
     pub bytes_max: u64,
 }
 
 impl QueueBounds {
-    /// No bound at all.
+    /// No limits.
     pub const NONE: Self = Self {
         waiting_max: u64::MAX,
         project_unfinished_max: u64::MAX,
@@ -93,7 +94,7 @@ impl QueueBounds {
 }
 
 impl QueueBounds {
-    /// Why a task that takes so many bytes has no room beside this load; `None` if it has.
+    /// Why a task of this size does not fit in addition to this load; `None` if it does.
     pub(crate) const fn refusal(&self, bytes: u64, load: Load) -> Option<Full> {
         if load.waiting >= self.waiting_max {
             Some(Full::Queue)
@@ -113,10 +114,10 @@ impl QueueBounds {
     }
 }
 
-/// What there is when a task is submitted.
+/// The load when a task is submitted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// Waiting tasks of all projects, and places that were promised to other projects.
+    /// Waiting tasks of all projects, and places promised to other projects.
     pub(crate) waiting: u64,
     /// Unfinished tasks of the project.
     pub(crate) unfinished: u64,
@@ -126,22 +127,22 @@ pub(crate) struct Load {
     pub(crate) bytes: u64,
 }
 
-/// Which bound a task would pass.
+/// The limit that a task would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
     /// [`QueueBounds::waiting_max`].
     Queue,
     /// [`QueueBounds::project_unfinished_max`].
     Project,
-    /// One on what is stored.
+    /// A limit on stored data.
     Quota(Quota),
 }
 
-/// Which bound on what is stored a task would pass.
+/// The limit on stored data that a task would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quota {
-    /// [`QueueBounds::project_bytes_max`] or [`QueueBounds::bytes_max`], by this task alone: no room that is
-    /// made helps.
+    /// [`QueueBounds::project_bytes_max`] or [`QueueBounds::bytes_max`], by this task alone:
+    /// freeing space does not help.
     Task,
     /// [`QueueBounds::project_tasks_max`].
     ProjectTasks,
@@ -151,42 +152,42 @@ pub enum Quota {
     Bytes,
 }
 
-/// What a project has stored.
+/// A project's stored data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Bytes of its rows, references and results. References count with an allowance until they are
     /// fetched, and texts by their length.
     pub bytes: u64,
-    /// Tasks that are not expired.
+    /// Number of unexpired tasks.
     pub tasks: u64,
 }
 
-/// What came of an insert.
+/// The outcome of an insert.
 #[derive(Clone, Debug)]
 pub enum Insertion {
     /// The task is stored.
     Inserted(Arc<Task>),
-    /// The same request was stored before under this idempotency key: this is its task.
+    /// The same request was stored before under this idempotency key, as this task.
     Replayed(Arc<Task>),
     /// The idempotency key belongs to another request. Nothing was stored.
     KeyReused,
-    /// The queue as a whole is full. Nothing was stored.
+    /// The queue is full. Nothing was stored.
     QueueFull(RetryAfter),
-    /// The project has its maximum of unfinished tasks. Nothing was stored.
+    /// The project has reached its maximum of unfinished tasks. Nothing was stored.
     ProjectFull(RetryAfter),
-    /// Too much is stored already. Nothing was stored.
+    /// A limit on stored data is reached. Nothing was stored.
     QuotaFull(Quota),
 }
 
-/// When a place is expected to be free for the refused project: told from measured service times, what
-/// waits ahead, and the places that were promised to others before.
+/// When a place is expected to be free for the refused project: estimated from measured service
+/// times, the tasks ahead, and places promised to others before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryAfter {
     /// Milliseconds from now, at least 1.
     pub millis: u64,
 }
 
-/// How many tasks wait and run.
+/// Numbers of waiting and running tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// By model.
@@ -199,7 +200,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Of all unfinished tasks, at this time of the store's wall clock.
+    /// Counts all unfinished tasks, at this time of the store's wall clock.
     pub(crate) fn of<'a>(unfinished: impl Iterator<Item = &'a Record>, now_ms: UnixMs) -> Self {
         let mut counts = Self::default();
         for record in unfinished {
@@ -224,21 +225,21 @@ impl Counts {
     }
 }
 
-/// Of one model or project.
+/// Numbers for one model or project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Waiting for references or for a worker.
+    /// Tasks that wait for references or for a worker.
     pub waiting: u64,
-    /// Of these, those whose references are to be fetched.
+    /// Of these, those whose references must be fetched.
     pub unfetched: u64,
     /// Of these, those whose references are being fetched.
     pub fetching: u64,
-    /// Run by a worker.
+    /// Running tasks.
     pub running: u64,
 }
 
 impl Count {
-    /// Of one unfinished task.
+    /// Counts one unfinished task.
     fn of(record: &Record) -> Self {
         if record.is_running() {
             return Self {
@@ -263,23 +264,24 @@ impl Count {
     }
 }
 
-/// What came of a cancel.
+/// The outcome of a cancel.
 #[derive(Clone, Debug)]
 pub enum Cancellation {
     /// The task is now failed.
     Cancelled(Arc<Task>),
-    /// It was finished before: this is how it stands.
+    /// It was already finished; this is its state.
     AlreadyFinished(Arc<Task>),
     /// No such task in this project.
     NotFound,
 }
 
-/// What came of a delete.
+/// The outcome of a delete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Deletion {
-    /// The task is gone. The files of its result are to be removed: these chores are leased to the caller.
+    /// The task was deleted. Its result files must be removed: these chores are leased to the
+    /// caller.
     Deleted {
-        /// One for each file.
+        /// One chore per file.
         files: Vec<Chore>,
     },
     /// No such task in this project.

@@ -1,5 +1,5 @@
-//! Usage by project, as sums that a store keeps in memory and writes in the transaction that changes them, so that
-//! they are those of its rows at any moment.
+//! Usage by project, as sums that a store keeps in memory and writes in the transaction that
+//! changes them, so that they always match its rows.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -45,12 +45,12 @@ pub(crate) struct Usages {
 }
 
 impl Usages {
-    /// Of one project.
+    /// The usage of one project.
     pub(crate) fn of(&self, project: &str) -> Usage {
         self.projects.get(project).copied().unwrap_or_default()
     }
 
-    /// Bytes of all projects.
+    /// Stored bytes of all projects.
     pub(crate) const fn bytes(&self) -> u64 {
         self.bytes
     }

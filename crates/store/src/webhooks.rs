@@ -1,5 +1,5 @@
-//! Webhooks and the deliveries to them. That a task has come to its end, and what is to be delivered for that, is
-//! stored in one transaction, so that no event is lost.
+//! Webhooks and their deliveries. The end of a task and its deliveries are stored in one
+//! transaction, so no event is lost.
 
 use async_trait::async_trait;
 use kinora_contract::{TaskId, UnixMs, WebhookSecret};
@@ -8,53 +8,54 @@ use tokio::sync::watch;
 
 use crate::StoreError;
 
-/// No delivery is due later than this from now: longer than every pause between attempts.
+/// Maximum time until a delivery is due: longer than every pause between attempts.
 pub(crate) const AHEAD_MS_MAX: u64 = 25 * 60 * 60 * 1000;
 
-/// The receivers of events, for operators.
+/// Webhooks, for operators.
 #[async_trait]
 pub trait Webhooks: Send + Sync + std::fmt::Debug {
-    /// All webhooks, in the order of their creation.
+    /// All webhooks, in order of creation.
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
+    /// [`StoreError`] if they cannot be read.
     async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError>;
 
-    /// Changes one. Returns whether there was something to change.
+    /// Changes a webhook. Returns whether it existed.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn change_webhook(&self, change: WebhookChange) -> Result<bool, StoreError>;
 
-    /// The newest deliveries to a webhook, at most so many, newest first.
+    /// The newest deliveries to a webhook, at most `count`, newest first.
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
+    /// [`StoreError`] if they cannot be read.
     async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError>;
 }
 
-/// Webhooks, for the process that delivers.
+/// Webhooks, for the process that makes deliveries.
 #[async_trait]
 pub trait Deliveries: Webhooks {
-    /// Leases deliveries that are due: of each webhook those that are due longest, as many as its bound and those under
-    /// way leave, and one of each webhook before a second of any. None of a webhook that is disabled.
+    /// Leases due deliveries: for each webhook those due longest, up to its limit minus those in
+    /// progress, and one of each webhook before a second of any. None for a disabled webhook.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn take_deliveries(
         &self,
         request: DeliveryRequest,
     ) -> Result<Vec<DueDelivery>, StoreError>;
 
-    /// Stores the result of an attempt, unless its lease has run out and another process holds the delivery. Forgets
-    /// the oldest deliveries of the webhook that are over, beyond [`kinora_contract::limits::WEBHOOK_LOG_MAX`].
+    /// Stores the result of an attempt, unless its lease has ended and another process holds the
+    /// delivery. Removes the webhook's oldest finished deliveries beyond
+    /// [`kinora_contract::limits::WEBHOOK_LOG_MAX`].
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn settle_delivery(&self, done: DeliveryDone) -> Result<(), StoreError>;
 
-    /// A counter that moves when a task has ended, so that deliveries may be due.
-    /// A hint that saves waiting; polling is the truth.
+    /// A counter that moves when a task has ended, so that deliveries may be due. Only a hint that
+    /// shortens waiting; polling must be enough.
     fn delivery_hints(&self) -> watch::Receiver<u64>;
 }
 
@@ -65,15 +66,16 @@ pub struct Webhook {
     pub id: String,
     /// The project whose events it gets.
     pub project: String,
-    /// Its address. `None`: it signs what goes to the `callback_url` of requests, and a project has one such.
+    /// Its URL. `None`: it signs deliveries to the `callback_url` of requests; a project has one
+    /// such webhook.
     pub url: Option<String>,
-    /// Signs.
+    /// The secret that signs.
     pub secret: WebhookSecret,
-    /// Signs beside it until then.
+    /// The old secret, which also signs until this time.
     pub old_secret: Option<(WebhookSecret, UnixMs)>,
-    /// When it was added.
+    /// Time of creation.
     pub created_at_ms: UnixMs,
-    /// When its receiver said that it is gone. It gets nothing more.
+    /// When its receiver reported that it is gone. It gets no more events.
     pub disabled_at_ms: Option<UnixMs>,
 }
 
@@ -87,59 +89,59 @@ impl Webhook {
     }
 }
 
-/// Where one task's end is told besides the webhooks of its project.
+/// The webhook of one task's end, besides those of its project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Callback {
-    /// The webhook that signs.
+    /// The webhook whose secret signs.
     pub webhook: String,
     /// The `callback_url` of the request.
     pub url: String,
 }
 
-/// What an operator does with a webhook.
+/// An operator's change of a webhook.
 #[derive(Clone, Debug)]
 pub enum WebhookChange {
-    /// Adds it, unless its project has one for callbacks already and this is another.
+    /// Adds it, unless it is for callbacks and its project already has one for them.
     Add(Webhook),
-    /// Removes it with its deliveries.
+    /// Removes it and its deliveries.
     Remove {
-        /// Which one.
+        /// Its id.
         id: String,
     },
-    /// Replaces its secret; the old one signs beside the new one until a time.
+    /// Replaces its secret; the old one also signs until a given time.
     Rotate {
-        /// Which one.
+        /// Its id.
         id: String,
         /// The new secret.
         secret: WebhookSecret,
-        /// Until when the old one signs.
+        /// Until when the old secret also signs.
         old_until_ms: UnixMs,
     },
-    /// Adds the delivery of a test event to one that has an address and is not disabled.
+    /// Adds the delivery of a test event, if the webhook has a URL and is not disabled.
     Test {
-        /// Which one.
+        /// Its id.
         id: String,
-        /// The event's id, which no other event has.
+        /// The event's unique id.
         event: String,
     },
-    /// Makes a delivery again that has arrived or was given up, with all its attempts.
+    /// Repeats a delivery that arrived or was given up, with all its attempts.
     Redeliver {
         /// [`Delivery::number`].
         number: u64,
     },
 }
 
-/// Where a delivery stands.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeliveryState {
-    /// Its task has not ended.
+    /// The task has not ended.
     Waiting,
-    /// It is to be made.
+    /// The delivery is due, now or later.
     Pending,
-    /// It has arrived.
+    /// The delivery arrived.
     Delivered,
-    /// It was given up.
+    /// The delivery was given up.
     Failed,
 }
 
@@ -165,19 +167,20 @@ impl DeliveryState {
 /// A delivery in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// Which row.
+    /// Number of its row.
     pub number: u64,
     /// The event's id.
     pub event: String,
-    /// The task that ended, by its id; `None` for a test.
+    /// Id of the task that ended; `None` for a test.
     pub task: Option<String>,
-    /// Where it goes, if not to the address of the webhook.
+    /// The destination, if not the URL of the webhook.
     pub url: Option<String>,
-    /// Where it stands.
+    /// Its state.
     pub state: DeliveryState,
     /// Attempts so far.
     pub attempts: u32,
-    /// When it is due, while it is pending: 0 at once. The end of the lease while it is being made.
+    /// When it is due, while it is pending: 0 means immediately. During an attempt, the end of the
+    /// lease.
     pub due_ms: UnixMs,
     /// The result of the last attempt.
     pub last: Option<Attempted>,
@@ -188,77 +191,78 @@ pub struct Delivery {
 pub struct Attempted {
     /// When it ended, by the clock of the store.
     pub at_ms: UnixMs,
-    /// What the receiver answered.
+    /// The receiver's answer.
     pub answer: Answer,
 }
 
 /// A receiver's answer: its HTTP status, or why there was none.
 pub type Answer = Result<u16, String>;
 
-/// Which deliveries to take.
+/// A request for deliveries.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliveryRequest {
-    /// How many at most.
+    /// Maximum number of deliveries.
     pub count: usize,
-    /// How many of one webhook at most, with those under way.
+    /// Maximum number for one webhook, including those in progress.
     pub each: usize,
-    /// How long the lease lasts, in milliseconds. A delivery that is not settled by then may be taken again.
+    /// Length of the lease in milliseconds. A delivery that is not settled by then may be taken
+    /// again.
     pub lease_ms: u64,
 }
 
 /// A leased delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueDelivery {
-    /// Which row.
+    /// Number of its row.
     pub number: u64,
-    /// Tells this lease from earlier and later ones of the same delivery.
+    /// Distinguishes this lease from earlier and later ones of the same delivery.
     pub token: u64,
-    /// How often it was taken, this time included.
+    /// Number of times it was taken, including this one.
     pub attempts: u32,
     /// The event's id.
     pub event: String,
     /// The task that ended; `None` for a test.
     pub task: Option<TaskId>,
-    /// Whose it is.
+    /// The project that owns the webhook.
     pub project: String,
-    /// Where it goes.
+    /// The destination.
     pub url: String,
-    /// They sign it, the newest first.
+    /// The secrets that sign it, newest first.
     pub secrets: Vec<WebhookSecret>,
 }
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Debug)]
 pub struct DeliveryDone {
-    /// Which row.
+    /// Number of its row.
     pub number: u64,
-    /// Of the lease.
+    /// Token of the lease.
     pub token: u64,
-    /// What the receiver answered.
+    /// The receiver's answer.
     pub answer: Answer,
-    /// What follows.
+    /// The next step.
     pub next: DeliveryNext,
 }
 
-/// What follows an attempt at a delivery.
+/// The next step after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryNext {
-    /// It has arrived.
+    /// The delivery arrived.
     Delivered,
-    /// It is due again after so many milliseconds.
+    /// The delivery is due again after a pause.
     Again {
         /// The pause.
         after_ms: u64,
     },
-    /// It is given up.
+    /// The delivery is given up.
     Failed,
-    /// The receiver is gone: the webhook is disabled, and all deliveries to it are given up. Where the receiver is a
-    /// request's `callback_url`, only this delivery is.
+    /// The receiver is gone: the webhook is disabled, and all its deliveries are given up. If the
+    /// receiver is a request's `callback_url`, only this delivery is given up.
     Gone,
 }
 
 impl DeliveryNext {
-    /// The state that it leaves the delivery in.
+    /// The resulting state of the delivery.
     pub(crate) const fn state(self) -> DeliveryState {
         match self {
             Self::Delivered => DeliveryState::Delivered,

@@ -1,6 +1,6 @@
-//! The registry of workers: which processes run tasks, for operators and for the API, which says of each model
-//! whether anybody serves it. An announcement ends by the store's clock unless it is renewed; nothing else depends on
-//! it, so that a lost announcement costs no task.
+//! The registry of workers: the processes that run tasks, for operators, and for the API, which
+//! reports whether a model is served. An announcement expires by the store's clock unless it is
+//! renewed. Nothing else depends on it, so a lost announcement costs no task.
 
 use std::collections::BTreeSet;
 
@@ -10,51 +10,52 @@ use serde::{Deserialize, Serialize};
 
 use crate::StoreError;
 
-/// The living workers.
+/// The registry of live workers.
 #[async_trait]
 pub trait Workers: Send + Sync + std::fmt::Debug {
     /// Announces a worker, or replaces its announcement, for `for_ms` milliseconds from now by the store's clock.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError>;
 
-    /// Ends a worker's announcement at once. Without effect where there is none.
+    /// Ends a worker's announcement now. No effect if there is none.
     ///
     /// # Errors
-    /// [`StoreError`] when the store cannot change now.
+    /// [`StoreError`] if the store cannot be written now.
     async fn withdraw(&self, id: &str) -> Result<(), StoreError>;
 
-    /// Every worker whose announcement has not ended, in the order of their ids.
+    /// Every worker whose announcement has not expired, sorted by id.
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
+    /// [`StoreError`] if they cannot be read.
     async fn living(&self) -> Result<Vec<LivingWorker>, StoreError>;
 
-    /// The models for which a living worker claims tasks: those of the workers in [`WorkerState::Serving`]. Cheap:
-    /// from memory where one process serves, one small query otherwise.
+    /// The models for which a live worker claims tasks: those of the workers in
+    /// [`WorkerState::Serving`]. Cheap: from memory if one process serves, otherwise one small
+    /// query.
     ///
     /// # Errors
-    /// [`StoreError`] when they cannot be read.
+    /// [`StoreError`] if they cannot be read.
     async fn served_models(&self) -> Result<BTreeSet<String>, StoreError>;
 }
 
-/// What a worker says of itself.
+/// A worker's announcement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Announcement {
-    /// The name in its leases; no other process has it.
+    /// The worker's unique name, also in its leases.
     pub id: String,
     /// Name of its machine.
     pub host: String,
-    /// Number of its process on that machine.
+    /// Process id on that machine.
     pub pid: u32,
     /// Version of its program.
     pub version: String,
-    /// What it serves, by model.
+    /// The models that it serves.
     pub models: Vec<ServedModel>,
-    /// How many tasks it runs at a time.
+    /// Maximum number of concurrent tasks.
     pub slots: u32,
-    /// When it started, by its own clock.
+    /// Start time, by its own clock.
     pub started_at_ms: UnixMs,
     /// Whether it claims tasks.
     pub state: WorkerState,
@@ -67,7 +68,7 @@ pub struct ServedModel {
     pub model: String,
     /// Its engine: `name/version`.
     pub engine: String,
-    /// Where the engine computes, in the engine's own words; `None`: its own choice.
+    /// Device that the engine computes on, as the engine names it; `None` if it chooses itself.
     pub device: Option<String>,
 }
 
@@ -77,7 +78,7 @@ pub struct ServedModel {
 pub enum WorkerState {
     /// It claims tasks.
     Serving,
-    /// It finishes its tasks and ends.
+    /// It finishes its tasks and then stops.
     Draining,
 }
 
@@ -91,18 +92,18 @@ impl WorkerState {
     }
 }
 
-/// A worker whose announcement has not ended.
+/// A worker whose announcement has not expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LivingWorker {
-    /// What it says of itself.
+    /// Its announcement.
     pub worker: Announcement,
-    /// How long ago it announced itself, in milliseconds.
+    /// Time since the announcement, in milliseconds.
     pub seen_ms_ago: u64,
-    /// Tasks that run under its leases.
+    /// Number of tasks that run under its leases.
     pub running: u64,
 }
 
-/// The models of those that claim.
+/// The models of the workers that claim tasks.
 pub(crate) fn served<'a>(workers: impl Iterator<Item = &'a Announcement>) -> BTreeSet<String> {
     let serving = workers.filter(|worker| worker.state == WorkerState::Serving);
     let models = serving.flat_map(|worker| &worker.models);

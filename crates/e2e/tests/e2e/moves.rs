@@ -154,7 +154,7 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
         let refused = there.over(Setup::on(&machine)).try_start().unwrap_err();
         assert_fails_with(
             &refused,
-            "import into this store was begun and has not ended",
+            "import into this store was started but has not ended",
         );
     }
     let said = run(there.import(&first, &machine)).ok();

@@ -1,6 +1,6 @@
-//! Tasks that run alone ([`judge_death`]): nothing is claimed beside one, and while one waits for its worker
-//! to have nothing else, that worker claims nothing else either. In a process that may be in a crash loop none
-//! of them is claimed.
+//! Tasks that run alone ([`judge_death`]): nothing is claimed beside one, and while one waits for
+//! its worker to finish everything else, that worker claims nothing. In a process that may be in a
+//! crash loop, none of them is claimed.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use kinora_contract::{SteadyMs, TaskId, UnixMs};
 
 use crate::ClaimRequest;
 
-/// The end of a lease whose task is lost: it was judged when the store was opened, and the next sweep, which
+/// The lease end of a lost task: it was judged when the store was opened, and the next sweep, which
 /// knows the time, ends it.
 const JUDGED_MS: UnixMs = 0;
 
-/// A task that waits for a worker to have nothing else: only a hint, which claims check.
+/// A task that waits for its worker to be empty: only a hint, which claims check.
 #[derive(Clone, Debug)]
 pub(crate) struct Next {
     worker: String,
@@ -28,23 +28,23 @@ impl Next {
         }
     }
 
-    /// As a store has kept it.
+    /// As stored.
     pub(crate) const fn stored(worker: String, task: TaskId) -> Self {
         Self { worker, task }
     }
 
-    /// The worker and the task, to be kept.
+    /// The worker and the task, to store.
     pub(crate) fn parts(self) -> (String, TaskId) {
         (self.worker, self.task)
     }
 
-    /// The task, if it waits for the worker that asks.
+    /// The task, if it waits for the requesting worker.
     pub(crate) fn awaits(&self, request: &ClaimRequest) -> Option<TaskId> {
         (self.worker == request.worker).then_some(self.task)
     }
 }
 
-/// The running tasks of the worker that asks, among all running tasks.
+/// The running tasks of the requesting worker, among all running tasks.
 pub(super) fn runs_of<'a>(
     running: impl Iterator<Item = &'a Record>,
     request: &ClaimRequest,
@@ -59,14 +59,15 @@ pub(super) fn runs_of<'a>(
     running.filter(is_held).collect()
 }
 
-/// Whether a worker may claim nothing for now that has these `runs`, and that `next` waits for ([`Next::awaits`]).
+/// Whether a worker with these `runs`, which `next` waits for ([`Next::awaits`]), may claim nothing
+/// for now.
 pub(super) fn is_held_back(
     runs: &[&Record],
     next: Option<&Record>,
     request: &ClaimRequest,
 ) -> bool {
     let is_alone = |record: &Record| {
-        // Its attempt counts this run.
+        // Its attempt includes this run.
         let before = record.task.attempt.saturating_sub(1);
         runs_alone(record.deaths, before, request.attempts_max)
     };
@@ -74,16 +75,16 @@ pub(super) fn is_held_back(
     runs.iter().any(|record| is_awaited || is_alone(record))
 }
 
-/// Whether this waiting task's next attempt is made alone.
+/// Whether this waiting task's next attempt runs alone.
 pub(crate) fn must_wait(record: &Record, request: &ClaimRequest) -> bool {
     runs_alone(record.deaths, record.task.attempt, request.attempts_max)
 }
 
-/// How many tasks each worker runs.
+/// Number of running tasks per worker.
 pub(crate) struct Company(HashMap<String, usize>);
 
 impl Company {
-    /// Of all running tasks.
+    /// Counts all running tasks.
     pub(crate) fn of<'a>(running: impl Iterator<Item = &'a Record>) -> Self {
         let mut workers = HashMap::new();
         for lease in running.filter_map(|record| record.lease.as_ref()) {
@@ -92,7 +93,7 @@ impl Company {
         Self(workers)
     }
 
-    /// What the death of the worker of this running task means for it.
+    /// The consequence of its worker's death for this running task.
     pub(crate) fn judge(&self, record: &Record, attempts_max: u32) -> Verdict {
         let lease = record.lease.as_ref();
         let alone = lease.is_none_or(|lease| {
@@ -103,7 +104,7 @@ impl Company {
     }
 }
 
-/// The lease of a task that is lost, until the next sweep.
+/// The lease of a lost task, until the next sweep.
 pub(crate) fn judged(lease: &Held) -> Held {
     Held {
         until_ms: JUDGED_MS,

@@ -1,4 +1,4 @@
-//! One record's way through a transaction.
+//! One record's change in a transaction.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use kinora_contract::lifecycle::{Hints, Record};
 
 use crate::Glance;
 
-/// A record before and after. Applied backwards the change is undone. `before` is known only of
+/// A record before and after. Applied in reverse, it undoes the change. `before` is set only for
 /// unfinished tasks: finished ones have no place in the queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
@@ -17,7 +17,7 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// Whether clients see the task differently after it. That an ended task expires or is removed is no news.
+    /// Whether clients see a difference. The expiry or removal of an ended task does not count.
     pub(crate) fn is_news(&self) -> bool {
         let glance = |record: &Arc<Record>| Glance::of(&record.task);
         let before = self.before.as_ref().filter(|before| !before.is_terminal());
@@ -29,7 +29,7 @@ impl Change {
         }
     }
 
-    /// Whom the change may concern.
+    /// The parties that the change may concern.
     pub(crate) fn hints(&self) -> Hints {
         Hints::of(self.before.as_deref(), self.after.as_deref())
     }

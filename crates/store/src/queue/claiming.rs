@@ -1,5 +1,6 @@
-//! One claim: how many tasks a worker is given, and where it stops. The store supplies the running tasks and, again and
-//! again, the task whose turn it is ([`super::Turns`], [`super::Share`]), and keeps what is claimed.
+//! One claim: how many tasks a worker gets, and where the claim stops. The store supplies the
+//! running tasks and, repeatedly, the task whose turn it is ([`super::Turns`], [`super::Share`]),
+//! and stores the claimed ones.
 
 use kinora_contract::Reading;
 use kinora_contract::lifecycle::{Event, Record};
@@ -12,16 +13,16 @@ use crate::{Claim, ClaimRequest};
 pub(crate) struct Claiming<'a> {
     request: &'a ClaimRequest,
     now: Reading,
-    /// Whether the worker ran anything before.
+    /// Whether the worker ran anything before the claim.
     was_busy: bool,
-    /// Whether nothing may be claimed beside what the worker has by now.
+    /// Whether nothing more may be claimed in addition to the worker's tasks.
     is_closed: bool,
     claims: Vec<Claim>,
 }
 
 impl<'a> Claiming<'a> {
-    /// Begins a claim beside these `running` tasks of all workers; `awaited` is the task that waits for this worker
-    /// to have nothing else ([`alone::Next::awaits`]).
+    /// Begins a claim, given the `running` tasks of all workers; `awaited` is the task that waits
+    /// for this worker to be empty ([`alone::Next::awaits`]).
     pub(crate) fn begin<'r>(
         request: &'a ClaimRequest,
         now: Reading,
@@ -43,11 +44,11 @@ impl<'a> Claiming<'a> {
         !self.is_closed && self.claims.len() < self.request.count
     }
 
-    /// Judges the task whose turn it is: it is claimed now, or the claim ends here, since the task runs alone and the
-    /// worker has others.
+    /// Decides on the task whose turn it is: either it is claimed now, or the claim ends here,
+    /// since the task must run alone and the worker has others.
     ///
     /// # Errors
-    /// What to remember in the second case.
+    /// The hint to store in the second case.
     pub(crate) fn admit(&mut self, next: &Record) -> Result<(), alone::Next> {
         self.is_closed = alone::must_wait(next, self.request);
         let is_busy = self.was_busy || !self.claims.is_empty();
@@ -57,7 +58,7 @@ impl<'a> Claiming<'a> {
         Ok(())
     }
 
-    /// The claim of one task under this token.
+    /// The event that claims one task under this token.
     pub(crate) fn event(&self, token: u64) -> Event {
         Event::Claimed {
             held: self.request.held(token, self.now),
@@ -65,7 +66,7 @@ impl<'a> Claiming<'a> {
         }
     }
 
-    /// Notes a claimed task.
+    /// Records a claimed task.
     pub(crate) fn add(&mut self, claimed: &Record, token: u64) {
         self.claims.push(Claim::of(claimed, token));
     }

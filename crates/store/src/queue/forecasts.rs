@@ -1,7 +1,8 @@
-//! Forecasts for clients: how many tasks start before theirs, and when a full queue is expected
-//! to have room. It follows the committed changes on a [`board`], plays the turns to come on it ([`play`],
-//! [`forecast`]), and remembers whom it promised a place ([`promises`]). Short queues are looked at anew for each question;
-//! of long ones a forecast, at most a quarter of a second old, is asked.
+//! Forecasts for clients: how many tasks start before theirs, and when a full queue is expected to
+//! have room. They follow the committed changes on a [`board`], simulate the coming turns on it
+//! ([`play`], [`forecast`]), and remember promised places ([`promises`]). For short queues each
+//! question is simulated anew; for long ones the answer comes from a forecast that is at most a
+//! quarter of a second old.
 
 mod board;
 mod forecast;
@@ -34,7 +35,7 @@ pub(crate) struct Forecasts {
     positions: Kept<Positions>,
     outlook: Kept<Outlook>,
     promises: Mutex<Promises>,
-    /// Whether there are promises, so that submits need not ask.
+    /// Whether there are promises; if not, submits need not ask.
     promised: AtomicBool,
 }
 
@@ -57,13 +58,13 @@ impl Forecasts {
         }
     }
 
-    /// Shows the queue as it was read, of a store that others change too.
+    /// Replaces the board by the queue as read from a store that other processes change too.
     pub(crate) fn show(&self, picture: Picture) {
         self.board().show(picture, self.clock.steady());
         self.forecast_anew();
     }
 
-    /// Learns which models are claimed together, and how many slots there are.
+    /// Learns which models are claimed together, and the number of slots.
     pub(crate) fn learn(&self, request: &ClaimRequest) {
         if self.board().learn(&request.models, Share::of(request)) {
             self.forecast_anew();
@@ -75,8 +76,8 @@ impl Forecasts {
         self.outlook.outdate();
     }
 
-    /// How many tasks are expected to start before this one, while it waits for its first worker; `None` where that
-    /// is unknown.
+    /// How many tasks are expected to start before this one, while it waits for its first worker;
+    /// `None` if that is unknown.
     pub(crate) fn position(&self, record: &Record) -> Option<u64> {
         if !record.awaits_first_worker() {
             return None;
@@ -85,7 +86,7 @@ impl Forecasts {
         positions.ahead(record.task.id)
     }
 
-    /// Places of the queue that this project must leave to others: they were promised.
+    /// Number of places in the queue that are promised to other projects.
     pub(crate) fn reserved(&self, project: &str, now_ms: UnixMs) -> u64 {
         if self.promised.load(Ordering::Acquire) {
             self.promises().reserved(project, now_ms)
@@ -94,7 +95,7 @@ impl Forecasts {
         }
     }
 
-    /// The project was admitted, so its promise is kept.
+    /// Records that the project was admitted, which fulfils its promise.
     pub(crate) fn admitted(&self, project: &str, now_ms: UnixMs) {
         if self.promised.load(Ordering::Acquire) {
             let mut promises = self.promises();
@@ -103,7 +104,7 @@ impl Forecasts {
         }
     }
 
-    /// Refuses a task, and says when there is room for it.
+    /// Refuses a task, with the time when there will be room.
     pub(crate) fn refuse(
         &self,
         project: &str,
@@ -132,7 +133,7 @@ impl Forecasts {
         promises.of_queue(project, now_ms, places)
     }
 
-    /// Promises a place among the project's own tasks, of which it had `unfinished_max`.
+    /// Promises one of the project's own places, all `unfinished_max` of which were taken.
     fn promise_own_place(&self, project: &str, now_ms: UnixMs, unfinished_max: u64) -> RetryAfter {
         let outlook = self.present_outlook();
         let places = outlook.of_project(project, unfinished_max);
@@ -141,7 +142,8 @@ impl Forecasts {
         promises.of_project(project, now_ms, places)
     }
 
-    /// An outlook whose times count from about now: positions stand while nothing changes, times go by.
+    /// An outlook whose times count from about now: positions stay valid while nothing changes, but
+    /// times pass.
     fn present_outlook(&self) -> Arc<Outlook> {
         let now = self.clock.steady();
         self.outlook.outdate_if_old(now);

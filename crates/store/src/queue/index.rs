@@ -1,6 +1,7 @@
-//! The queue in memory: waiting and running tasks, and their counts. It is a function of the unfinished records:
-//! applying a change backwards undoes it, so that a failed transaction leaves no trace. Only the memory of whose
-//! turn it was ([`Turns`]), and of who waits to run alone, goes beyond them.
+//! The queue in memory: waiting and running tasks, and their counts. It is a function of the
+//! unfinished records: applying a change in reverse undoes it, so a failed transaction leaves no
+//! trace. Only the memory of turns ([`Turns`]), and of tasks that wait to run alone, goes beyond
+//! them.
 
 mod lines;
 
@@ -21,14 +22,14 @@ pub(crate) struct Index {
     running: HashSet<TaskId>,
     projects: HashMap<Arc<str>, Counts>,
     turns: Turns,
-    /// Those that can be claimed, by the turn of their project.
+    /// Claimable tasks, by the turn of their project.
     claimable: Lines<u64>,
-    /// Those whose references are wanted.
+    /// Tasks whose references must be fetched.
     fetchable: Lines<FetchRank>,
-    /// Paused fetches, by the time at which their pause ends.
+    /// Paused fetches, by the end of their pause.
     away: BTreeSet<(SteadyMs, TaskId)>,
     waiting: u64,
-    /// A task that waits for its worker to have nothing else.
+    /// A task that waits for its worker to be empty.
     pub(crate) alone: Option<alone::Next>,
 }
 
@@ -36,16 +37,16 @@ pub(crate) struct Index {
 struct Counts {
     unfinished: u64,
     fetching: u64,
-    /// The token of its last fetch: the smaller, the longer ago.
+    /// The token of its last fetch: smaller means longer ago.
     last_fetch: u64,
 }
 
-/// How soon a project's references are fetched: by its fetches under way, and its last turn among equals.
+/// Rank of a project for fetches: by its fetches in progress, then by its last turn.
 type FetchRank = (u64, u64);
 
 impl Index {
-    /// Of a store that reads a part of the queue for each claim: without tasks, with the clocks of the projects and
-    /// the tokens of their last fetches.
+    /// For a store that reads only a part of the queue for each claim: no tasks, but the clocks of
+    /// the projects and the tokens of their last fetches.
     pub(crate) fn part(
         turns: Turns,
         last_fetches: impl IntoIterator<Item = (Arc<str>, u64)>,
@@ -64,7 +65,7 @@ impl Index {
         }
     }
 
-    /// Whose turn it is.
+    /// The turns of the projects.
     pub(crate) const fn turns(&self) -> &Turns {
         &self.turns
     }
@@ -94,14 +95,14 @@ impl Index {
         self.running.iter().filter_map(|id| self.records.get(id))
     }
 
-    /// The task that waits for the worker that asks to have nothing else.
+    /// The task that waits for the requesting worker to be empty.
     pub(crate) fn awaiting(&self, request: &ClaimRequest) -> Option<&Record> {
         let id = self.alone.as_ref()?.awaits(request)?;
         self.get(id).map(|record| &**record)
     }
 
-    /// The task to be claimed next: of the project whose turn it is, unless it has its share of slots, the first.
-    /// A project whose first task `is_held` waits with it.
+    /// The task to claim next: the first one of the project whose turn it is, unless the project
+    /// has reached its share of slots. A project whose first task `is_held` waits with it.
     pub(crate) fn next(
         &self,
         request: &ClaimRequest,
@@ -118,7 +119,7 @@ impl Index {
         self.records.get(&self.claimable.next(models, may)?)
     }
 
-    /// How many tasks of each project this worker runs.
+    /// Number of tasks of each project that this worker runs.
     fn runs_of(&self, worker: &str) -> HashMap<&str, u64> {
         let mut runs = HashMap::new();
         for record in self.running() {
@@ -133,13 +134,13 @@ impl Index {
         runs
     }
 
-    /// The next task whose references are to be fetched.
+    /// The next task whose references must be fetched.
     pub(crate) fn next_fetch(&self, models: &[String], project_max: usize) -> Option<&Arc<Record>> {
         let may = |project: &str, _| self.counts(project).fetching < project_max as u64;
         self.records.get(&self.fetchable.next(models, may)?)
     }
 
-    /// Up to `limit` tasks whose pause before the next fetch is over at `steady_ms`.
+    /// Up to `limit` tasks whose pause before the next fetch has ended at `steady_ms`.
     pub(crate) fn back(&self, steady_ms: SteadyMs, limit: usize) -> Vec<Arc<Record>> {
         let due = self.away.iter();
         let due = due.take_while(|(until, _)| *until <= steady_ms);
@@ -149,12 +150,12 @@ impl Index {
             .collect()
     }
 
-    /// Follows a change.
+    /// Applies a change.
     pub(crate) fn apply(&mut self, change: &Change) {
         self.follow(change, |turns, project| turns.apply(project, change));
     }
 
-    /// Takes the last change back.
+    /// Reverts the last change.
     pub(crate) fn undo(&mut self, change: &Change) {
         let back = Change {
             id: change.id,
@@ -198,7 +199,7 @@ impl Index {
         self.projects.get(project).copied().unwrap_or_default()
     }
 
-    /// The project's name, shared where it is known.
+    /// The project's name, shared if it is known.
     fn key(&self, project: &str) -> Arc<str> {
         let known = self.projects.get_key_value(project);
         known.map_or_else(|| project.into(), |(key, _)| key.clone())

@@ -1,7 +1,8 @@
-//! The queue as every store understands it: whose turn it is ([`turns`]), which of a project's tasks go first ([`place`]),
-//! how many slots a project may have ([`share`]), which tasks run alone ([`alone`]), where a claim stops ([`claiming`]), and the
-//! waiting times that clients see ([`forecasts`]). A store that keeps its unfinished tasks in memory does so in
-//! [`index`]. Pure: it takes records, requests and times, and knows no database.
+//! The queue, common to all stores: turns ([`turns`]), the order of a project's tasks ([`place`]),
+//! a project's share of the slots ([`share`]), tasks that run alone ([`alone`]), the end of a claim
+//! ([`claiming`]), and the waiting times that clients see ([`forecasts`]). A store that keeps its
+//! unfinished tasks in memory uses [`index`]. Pure: it takes records, requests and times, and knows
+//! no database.
 
 pub(crate) mod alone;
 mod change;

@@ -1,23 +1,23 @@
-//! The order of one project's waiting tasks: by class, and within a class in order of acceptance. Between projects
-//! the class counts for nothing ([`super::Turns`]).
+//! The order of one project's waiting tasks: by priority, then in order of acceptance. Priority has
+//! no effect between projects ([`super::Turns`]).
 //!
-//! A task of a lower class waits for all waiting tasks of its own project in higher ones, for as long as there are any.
-//! An order that changed with time would need a clock in the indexes of every store, and the same in each.
+//! A task of a lower priority waits for all waiting tasks of its own project with a higher one. An
+//! order that changed with time would need the same clock in the indexes of every store.
 
 use kinora_contract::Priority;
 use kinora_contract::lifecycle::Record;
 
-/// Where a task stands in the line of its project: the least is next.
+/// A task's place among those of its project: the smallest is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    /// Its class.
+    /// Its priority.
     pub(crate) priority: Priority,
     /// Order of acceptance.
     pub(crate) seq: u64,
 }
 
 impl Place {
-    /// That of this task.
+    /// The place of this task.
     pub(crate) fn of(record: &Record) -> Self {
         Self {
             priority: record.task.priority,

@@ -2,16 +2,16 @@
 
 use crate::ClaimRequest;
 
-/// A worker's slots, and the bound that its operator has set.
+/// A worker's slots, and the limit set by its operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Share {
     pub(crate) slots: usize,
-    /// 0: as [`crate::ClaimRequest::project_slots_max`] says.
+    /// 0 has the meaning in [`crate::ClaimRequest::project_slots_max`].
     pub(crate) project_max: usize,
 }
 
 impl Share {
-    /// What a worker asks for.
+    /// The share in a worker's request.
     pub(crate) const fn of(request: &ClaimRequest) -> Self {
         Self {
             slots: request.slots,
@@ -19,13 +19,13 @@ impl Share {
         }
     }
 
-    /// Whether a project with so many running tasks may have another one.
+    /// Whether a project with this many running tasks may have another one.
     pub(crate) fn allows(self, running: u64, others_wait: impl FnOnce() -> bool) -> bool {
         let running = usize::try_from(running).unwrap_or(usize::MAX);
         running < self.max(true) || running < self.max(others_wait())
     }
 
-    /// Running tasks of one project at most.
+    /// Maximum number of running tasks of one project.
     pub(crate) fn max(self, others_wait: bool) -> usize {
         match (self.project_max, others_wait) {
             (0, false) => usize::MAX,

@@ -1,22 +1,22 @@
-//! Whose turn it is, by start-time fair queueing (Goyal, Vin, Cheng 1996): every project has a clock that
-//! each of its started tasks moves on by the task's estimated cost, and the project whose clock is least
-//! advanced is next. A project that was away is set to where the others are when it starts a task again,
-//! so that nobody saves up turns.
+//! Turns of projects, by start-time fair queueing (Goyal, Vin, Cheng 1996): every project has a
+//! clock that each started task advances by its estimated cost, and the project whose clock is
+//! furthest behind is next. When an idle project starts a task again, its clock is set to that of
+//! the others, so that nobody saves up turns.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::change::Change;
 
-/// Projects without a task are forgotten when there are so many more than at the last look.
+/// Projects without tasks are removed when there are this many more than at the last check.
 const PAST_MAX: usize = 1_024;
 
 /// The clocks, in cost units.
 #[derive(Clone, Debug)]
 pub(crate) struct Turns {
-    /// Where each project's next task starts, unless [`Turns::now`] is later.
+    /// The start of each project's next task, unless [`Turns::now`] is later.
     clocks: HashMap<Arc<str>, u64>,
-    /// Where the task that was started last began: no project that waited all along is behind it.
+    /// The start of the last started task: no project that waited all along is behind it.
     now: u64,
     forget_at: usize,
 }
@@ -32,35 +32,36 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// As a store has kept them.
+    /// As stored.
     pub(crate) fn stored(now: u64, clocks: impl IntoIterator<Item = (Arc<str>, u64)>) -> Self {
         Self {
             clocks: clocks.into_iter().collect(),
             now,
-            // Of these none is forgotten.
+            // None of these is removed.
             forget_at: usize::MAX,
         }
     }
 
-    /// Where the task that was started last began.
+    /// The start of the last started task.
     pub(crate) const fn now(&self) -> u64 {
         self.now
     }
 
-    /// How late the project's turn is: the least is next.
+    /// The project's position: the smallest is next.
     pub(crate) fn of(&self, project: &str) -> u64 {
         self.clocks.get(project).copied().unwrap_or(0)
     }
 
-    /// Charges a claim. The charge stands although the task may be given back, also by a forgiven attempt: its
-    /// project would be next again, and a task that this machine cannot run now would hold up all others.
+    /// Charges a claim. The charge remains even if the task is given back, and even for a forgiven
+    /// attempt: otherwise its project would be next again, and a task that this machine cannot run
+    /// now would block all others.
     pub(crate) fn apply(&mut self, project: &Arc<str>, change: &Change) {
         if let Some(cost) = claimed_cost(change) {
             self.charge(project, cost);
         }
     }
 
-    /// Takes the charge of a claim back whose transaction failed.
+    /// Reverts the charge of a claim whose transaction failed.
     pub(crate) fn undo(&mut self, project: &Arc<str>, change: &Change) {
         if let Some(cost) = claimed_cost(change) {
             let clock = self.clocks.entry(project.clone()).or_default();
@@ -68,7 +69,7 @@ impl Turns {
         }
     }
 
-    /// A task of this cost is started.
+    /// Charges the start of a task with this cost.
     pub(crate) fn charge(&mut self, project: &Arc<str>, cost: u64) {
         let start = self.of(project).max(self.now);
         self.now = start;
@@ -76,7 +77,7 @@ impl Turns {
             .insert(project.clone(), start.saturating_add(cost));
     }
 
-    /// Forgets projects that have no tasks and no debt, once in a while.
+    /// Occasionally removes projects without tasks and debt.
     pub(crate) fn forget_past(&mut self, is_active: impl Fn(&str) -> bool) {
         if self.clocks.len() < self.forget_at {
             return;
@@ -88,7 +89,7 @@ impl Turns {
     }
 }
 
-/// What a change costs its project: the task's cost where it is claimed.
+/// The cost of a change for its project: the task's cost if it is claimed.
 fn claimed_cost(change: &Change) -> Option<u64> {
     let (before, after) = (change.before.as_ref()?, change.after.as_ref()?);
     let is_claimed = before.is_waiting() && after.is_running();

@@ -1,4 +1,4 @@
-//! For those who clean up.
+//! The interface for cleaning up.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl Chores for ReferenceStore {
 }
 
 impl State {
-    /// Notes what is to be done, unless it is noted already.
+    /// Adds a chore, unless it exists.
     pub(super) fn note(&mut self, work: ChoreWork) {
         if self.chore(&work).is_none() {
             let number = self.next_number();
@@ -115,7 +115,7 @@ impl State {
         for one in done {
             let number = one.chore.number;
             let row = self.chores.get_mut(&number);
-            // Others hold it, or it is done.
+            // Another process holds it, or it is done.
             let Some(row) = row.filter(|row| row.chore.token == one.chore.token) else {
                 continue;
             };

@@ -5,7 +5,7 @@ use kinora_contract::{TaskId, UnixMs};
 use crate::webhooks::AHEAD_MS_MAX;
 use crate::{Delivery, DeliveryState};
 
-/// A delivery, and who has it.
+/// A delivery with its holder.
 #[derive(Debug)]
 pub(super) struct DeliveryRow {
     pub(super) delivery: Delivery,
@@ -21,7 +21,7 @@ impl DeliveryRow {
         self.delivery.state == state
     }
 
-    /// A time too far ahead comes from a clock that was wrong, and counts as past.
+    /// A time too far ahead comes from a wrong clock, and counts as past.
     pub(super) const fn is_due(&self, now_ms: UnixMs) -> bool {
         let due_ms = self.delivery.due_ms;
         due_ms <= now_ms || due_ms > now_ms.saturating_add(AHEAD_MS_MAX)

@@ -1,4 +1,4 @@
-//! For those who issue and check API keys.
+//! The interface for API keys.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -121,12 +121,12 @@ impl State {
 }
 
 impl ApiKey {
-    /// Revoking twice keeps the first time.
+    /// A second call keeps the first time.
     fn revoke(&mut self, now_ms: UnixMs) {
         self.revoked_at_ms.get_or_insert(now_ms);
     }
 
-    /// Ends it `grace_ms` after `now_ms` unless it ends earlier by itself.
+    /// Makes it expire `grace_ms` after `now_ms`, unless it expires earlier.
     fn retire(&mut self, now_ms: UnixMs, grace_ms: u64) {
         if grace_ms == 0 {
             return self.revoke(now_ms);

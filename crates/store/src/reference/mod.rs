@@ -1,6 +1,7 @@
-//! A store that keeps everything in maps behind one lock: the plainest reading of the interface, for tests and for
-//! authors of other stores. It has no rules of its own, asks by looking at all tasks, and is never opened by an
-//! address. Handles are clones; what they share outlives them as a disk outlives a process.
+//! A store that keeps everything in maps behind one lock: the simplest implementation of the
+//! interface, for tests and for authors of other stores. It has no rules of its own, answers
+//! queries by scanning all tasks, and has no URL. Handles are clones; their shared data outlives
+//! them as a disk outlives a process.
 
 mod chore_row;
 mod chores;
@@ -40,7 +41,7 @@ impl ReferenceStore {
         }
     }
 
-    /// The same store, opened again after all its handles have died. Steady time begins anew.
+    /// The same store, reopened after all its handles have died. Steady time restarts.
     #[must_use]
     pub fn reopened(&self, clock: Arc<dyn Clock>) -> Self {
         self.state().reopen(clock);

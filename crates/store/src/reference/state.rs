@@ -1,4 +1,4 @@
-//! What the handles of a [`super::ReferenceStore`] share, and how one event changes it.
+//! The data that the handles of a [`super::ReferenceStore`] share, and how one event changes it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -17,27 +17,27 @@ use crate::{
     Announcement, ApiKey, ChoreWork, KeyAction, SecretKey, StoreError, TaskChange, Usage, Webhook,
 };
 
-/// Everything that is stored.
+/// All stored data.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) identity: u64,
     pub(super) clock: Arc<dyn Clock>,
-    /// Every task that is not gone.
+    /// Every existing task.
     pub(super) records: BTreeMap<TaskId, Arc<Record>>,
-    /// Idempotency keys, by project and key. Each goes with its task.
+    /// Idempotency keys, by project and key. Each is removed with its task.
     pub(super) bindings: BTreeMap<(String, String), Binding>,
-    /// By their numbers.
+    /// By number.
     pub(super) chores: BTreeMap<u64, ChoreRow>,
-    /// In the order in which they were added.
+    /// In order of creation.
     pub(super) keys: Vec<ApiKey>,
     /// Oldest first.
     pub(super) key_log: VecDeque<KeyAction>,
     /// Over ended tasks.
     pub(super) tallies: Tallies,
-    /// By their ids, those whose time is over included.
+    /// By id, including expired ones.
     pub(super) workers: BTreeMap<String, Announced>,
     pub(super) webhooks: Vec<Webhook>,
-    /// By their numbers.
+    /// By number.
     pub(super) deliveries: BTreeMap<u64, DeliveryRow>,
     pub(super) signing_key: Option<SecretKey>,
     /// Of running tasks.
@@ -46,18 +46,18 @@ pub(super) struct State {
     pub(super) turns: Turns,
     /// The token of the last fetch of each project with unfinished tasks.
     pub(super) last_fetches: BTreeMap<String, u64>,
-    /// A task that waits for its worker to have nothing else.
+    /// A task that waits for its worker to be empty.
     pub(super) alone: Option<alone::Next>,
     pub(super) forecasts: Forecasts,
     pub(super) work: watch::Sender<u64>,
     pub(super) withdrawn: watch::Sender<u64>,
     pub(super) ended: watch::Sender<u64>,
     pub(super) followers: Followers,
-    /// The last place, token or number given out.
+    /// The last issued place, token or number.
     last_number: u64,
 }
 
-/// What an idempotency key is bound to.
+/// The binding of an idempotency key.
 #[derive(Debug)]
 pub(super) struct Binding {
     pub(super) fingerprint: [u8; 32],
@@ -65,7 +65,7 @@ pub(super) struct Binding {
     pub(super) task: TaskId,
 }
 
-/// A worker, as it announced itself.
+/// A worker's announcement.
 #[derive(Debug)]
 pub(super) struct Announced {
     pub(super) worker: Announcement,
@@ -104,7 +104,7 @@ impl State {
         state
     }
 
-    /// Ends all leases, by another steady clock: their holders are dead.
+    /// Ends all leases and replaces the steady clock: their holders are dead.
     pub(super) fn reopen(&mut self, clock: Arc<dyn Clock>) {
         self.forecasts = Forecasts::new(clock.clone());
         self.clock = clock;
@@ -130,7 +130,7 @@ impl State {
         }
     }
 
-    /// A place, token or number above all others.
+    /// A place, token or number larger than all others.
     pub(super) const fn next_number(&mut self) -> u64 {
         self.last_number += 1;
         self.last_number
@@ -153,19 +153,19 @@ impl State {
             .cloned()
     }
 
-    /// Those that wait or run.
+    /// Waiting and running tasks.
     pub(super) fn unfinished(&self) -> impl Iterator<Item = &Arc<Record>> {
         let records = self.records.values();
         records.filter(|record| !record.is_terminal())
     }
 
-    /// Those that run.
+    /// Running tasks.
     pub(super) fn running(&self) -> impl Iterator<Item = &Record> {
         let records = self.records.values().map(|record| &**record);
         records.filter(|record| record.is_running())
     }
 
-    /// What the tasks that are meant take in all.
+    /// The total usage of the selected tasks.
     pub(super) fn usage(&self, is_meant: impl Fn(&Task) -> bool) -> Usage {
         let records = self.records.values();
         let meant = records.filter(|record| is_meant(&record.task));
@@ -176,7 +176,8 @@ impl State {
         })
     }
 
-    /// Lets `event` happen to a task, and keeps the task and what follows. A refused event changes nothing.
+    /// Applies `event` to a task, and stores the task and the effects. A refused event changes
+    /// nothing.
     pub(super) fn apply(
         &mut self,
         before: &Arc<Record>,
@@ -204,14 +205,14 @@ impl State {
         Ok(after)
     }
 
-    /// The same of an event that can happen in the task's present state.
+    /// The same for an event that the task's state allows.
     pub(super) fn expect(&mut self, before: &Arc<Record>, event: Event) -> Result<(), StoreError> {
         let done = self.apply(before, event);
         done.map(|_| ())
             .map_err(|refused| StoreError::Corrupt(format!("{}: {refused}", before.task.id)))
     }
 
-    /// Replaces a record, and tells everybody whom it concerns.
+    /// Replaces a record, and notifies everybody concerned.
     pub(super) fn put(&mut self, change: Change) {
         let id = change.id;
         match &change.after {

@@ -1,4 +1,4 @@
-//! What ends by time.
+//! Expiry.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ impl State {
         Ok(lost.len() as u64)
     }
 
-    /// Lets the event happen to each of these tasks; returns how many there are.
+    /// Applies the event to each of these tasks; returns their number.
     fn end(&mut self, tasks: &[Arc<Record>], event: &Event) -> Result<u64, StoreError> {
         for record in tasks {
             self.expect(record, event.clone())?;
@@ -55,7 +55,7 @@ impl State {
         Ok(tasks.len() as u64)
     }
 
-    /// Forgets a batch of the idempotency keys that were bound until this time or before.
+    /// Removes a batch of the idempotency keys that were bound until this time or before.
     fn free_keys(&mut self, until_ms: UnixMs, batch: usize) -> u64 {
         let due = self.bindings.iter();
         let due = due.filter(|(_, binding)| binding.expires_at_ms <= until_ms);
@@ -66,7 +66,7 @@ impl State {
         due.len() as u64
     }
 
-    /// A batch of the tasks of a phase whose expiry lies at or before `until_ms`, oldest first.
+    /// A batch of the tasks in a phase that expire at or before `until_ms`, oldest first.
     fn due(&self, phase: Phase, until_ms: UnixMs, batch: usize) -> Vec<Arc<Record>> {
         let is_due = |record: &&Arc<Record>| {
             let task = &record.task;
@@ -88,7 +88,7 @@ impl State {
             .values()
             .filter_map(|record| Some((request.place(record)?, record.clone())))
             .collect();
-        // Last ones first: what is moved lands behind the place at which the next call goes on.
+        // Last ones first: a postponed task ends up behind the place where the next call continues.
         found.sort_by_key(|(place, _)| Reverse(*place));
         found.truncate(request.batch);
         for (place, record) in &found {
@@ -102,7 +102,7 @@ impl State {
 }
 
 impl Postpone {
-    /// The place of an ended task that is to be kept longer.
+    /// The place of an ended task to postpone.
     fn place(&self, record: &Record) -> Option<ExpiryCursor> {
         let task = &record.task;
         let place = ExpiryCursor {

@@ -1,4 +1,4 @@
-//! For the API.
+//! The interface for the API.
 
 use std::sync::Arc;
 
@@ -173,7 +173,7 @@ impl State {
         Ok(Insertion::Inserted(record.task.clone()))
     }
 
-    /// What an earlier request under the same key makes of this one.
+    /// The effect of an earlier request under the same key on this one.
     fn find_twin(&self, project: &str, idempotency: &Idempotency) -> Option<Insertion> {
         let place = (project.to_owned(), idempotency.key.clone());
         let binding = self.bindings.get(&place)?;

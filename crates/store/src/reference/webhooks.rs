@@ -56,7 +56,7 @@ impl Deliveries for ReferenceStore {
 }
 
 impl State {
-    /// Notes that the end of a task is to be told to its callback.
+    /// Adds the delivery to a task's callback, for its end.
     pub(super) fn note_callback(&mut self, task: TaskId, callback: &Callback) {
         let Callback { webhook, url } = callback;
         self.add_delivery(event_id(task), Some(task), webhook);
@@ -67,7 +67,8 @@ impl State {
         }
     }
 
-    /// Notes that a task has ended: its callback and the webhooks of its project are to be told.
+    /// Records that a task has ended: its callback and the webhooks of its project must be
+    /// notified.
     pub(super) fn note_end(&mut self, project: &str, task: TaskId) {
         let event = event_id(task);
         for row in self.deliveries.values_mut() {
@@ -218,7 +219,7 @@ impl State {
     fn settle_delivery(&mut self, done: DeliveryDone) {
         let now_ms = self.now().wall_ms;
         let row = self.deliveries.get_mut(&done.number);
-        // Others hold it, or it is gone.
+        // Another process holds it, or it no longer exists.
         let Some(row) = row.filter(|row| row.token == Some(done.token)) else {
             return;
         };
@@ -256,7 +257,7 @@ impl State {
         }
     }
 
-    /// Ends the leases of those that are dead.
+    /// Ends the leases of dead processes.
     pub(super) fn free_deliveries(&mut self) {
         for row in self.deliveries.values_mut() {
             if row.token.take().is_some() {

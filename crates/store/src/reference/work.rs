@@ -1,4 +1,4 @@
-//! For workers.
+//! The interface for workers.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ impl Work for ReferenceStore {
     async fn charge_references(&self, task: TaskId, bytes: u64) -> Result<(), StoreError> {
         let mut state = self.state();
         if let Some(before) = state.records.get(&task).cloned() {
-            // Without effect on a task that has ended.
+            // No effect on a task that has ended.
             let _ = state.apply(&before, Event::ReferencesStored { bytes });
         }
         Ok(())
@@ -90,7 +90,7 @@ impl Work for ReferenceStore {
         self.state().act(lease.task, &act)
     }
 
-    /// Others may serve the store beside this process: its deaths are no news.
+    /// Others may serve the store beside this process, so its deaths mean nothing.
     fn unclean_starts(&self) -> u64 {
         0
     }
@@ -147,7 +147,8 @@ impl State {
         claiming.claims()
     }
 
-    /// The task to be claimed next: of the project whose turn it is, unless it has its share of slots, the first.
+    /// The task to claim next: the first one of the project whose turn it is, unless that has
+    /// reached its share of slots.
     fn next(&self, request: &ClaimRequest) -> Option<Arc<Record>> {
         let share = Share::of(request);
         let served = |record: &&Arc<Record>| request.models.contains(&record.task.spec.model);
@@ -199,8 +200,8 @@ impl State {
         Ok(taken)
     }
 
-    /// The task to be fetched for next: of the project with the fewest fetches under way, among several the one whose
-    /// last fetch is longest ago, the first.
+    /// The task to fetch for next: the first one of the project with the fewest fetches in
+    /// progress; among several, of the one whose last fetch is longest ago.
     fn next_fetch(&self, request: &FetchRequest) -> Option<Arc<Record>> {
         let is_wanted = |record: &&Arc<Record>| {
             let is_served = request.models.contains(&record.task.spec.model);
@@ -223,8 +224,8 @@ impl State {
     }
 }
 
-/// The first task of the project with the least turn. Among equals it is the project whose first task of a model was
-/// accepted before.
+/// The first task of the project with the smallest turn. Among equals, of the project whose first
+/// task of a model was accepted earlier.
 fn next_of<'a, T: Ord>(
     tasks: impl Iterator<Item = &'a Arc<Record>>,
     turn: impl Fn(&str) -> T,

@@ -1,6 +1,7 @@
-//! Snapshots by `VACUUM INTO`: one read transaction, so that writers go on and nothing is begun anew for
-//! their sake, as SQLite's backup API does for another process's writes. The copy is one file without a
-//! log and without the pages that deleted texts were in (<https://sqlite.org/lang_vacuum.html>).
+//! Snapshots by `VACUUM INTO`: one read transaction, so that writers continue and no step has to
+//! restart because of them, as in SQLite's backup API when another process writes. The copy is one
+//! file without a log and without the pages that held deleted texts
+//! (<https://sqlite.org/lang_vacuum.html>).
 
 use std::fs::File;
 use std::path::Path;
@@ -17,10 +18,10 @@ use crate::{
     BackupCounts as Counts, BackupSource, OpenError, SqliteOptions, StoreError, TaskFiles,
 };
 
-/// Lines that a damaged snapshot is described with.
+/// Maximum number of lines that describe a damaged snapshot.
 const COMPLAINTS_MAX: usize = 5;
 
-/// A store that may be served by another process.
+/// A store that another process may be serving.
 #[derive(Debug)]
 pub struct SqliteSource {
     conn: Connection,
@@ -30,7 +31,7 @@ impl SqliteSource {
     /// Opens the store in the file at `path`.
     ///
     /// # Errors
-    /// [`OpenError::Missing`] where there is no such file, or nothing in it.
+    /// [`OpenError::Missing`] if the file is missing or empty.
     pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
         let conn = schema::open_source(path, options)?;
         schema::refuse_unfinished_import(&conn)?;
@@ -49,7 +50,7 @@ impl BackupSource for SqliteSource {
         let copy = Connection::open(to).map_err(Fault::from)?;
         starts::note_copy(&copy)?;
         drop(copy);
-        // SQLite does not say whether it has synced the copy.
+        // SQLite does not report whether it has synced the copy.
         let synced = File::open(to).and_then(|file| file.sync_all());
         synced.map_err(|error| StoreError::Unavailable(error.into()))
     }
@@ -63,7 +64,7 @@ impl BackupSource for SqliteSource {
     }
 }
 
-/// A snapshot. It is only read, and has the schema of the store that it was made of.
+/// A snapshot. It is read-only, and has the schema of the original store.
 #[derive(Debug)]
 pub struct Snapshot {
     conn: Connection,
@@ -75,10 +76,10 @@ impl Snapshot {
         Ok(Self { conn })
     }
 
-    /// Looks at every page, index and constraint.
+    /// Checks every page, index and constraint.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`], which names the damage.
+    /// [`StoreError::Corrupt`] with the damage.
     pub fn check(&self) -> Result<(), StoreError> {
         Ok(self.complaints()?)
     }
@@ -98,16 +99,16 @@ impl Snapshot {
     /// Version of its schema.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     pub fn schema(&self) -> Result<u32, StoreError> {
         schema::readable_version(&self.conn)
             .map_err(|error| StoreError::Unavailable(Box::new(error)))
     }
 
-    /// The number that is the store's own; `None` in a schema that has none yet.
+    /// The store's own number; `None` in a schema without one.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     pub fn identity(&self) -> Result<Option<u64>, StoreError> {
         let sql = "SELECT value FROM counters WHERE name = 'identity'";
         let value = self.conn.query_row(sql, [], |row| row.get::<_, i64>(0));
@@ -115,10 +116,10 @@ impl Snapshot {
         Ok(value.map(i64::unsigned_abs))
     }
 
-    /// Whether it has the key that signs result addresses; earlier schemas kept it in a file.
+    /// Whether it has the key that signs result URLs; earlier schemas kept it in a file.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     pub fn has_signing_key(&self) -> Result<bool, StoreError> {
         let there = self.conn.table_exists(None, "secrets");
         if !there.map_err(Fault::from)? {
@@ -127,10 +128,10 @@ impl Snapshot {
         Ok(secrets::signing_key(&self.conn)?.is_some())
     }
 
-    /// How much it holds.
+    /// Counts its contents.
     ///
     /// # Errors
-    /// [`StoreError`] when it cannot be read.
+    /// [`StoreError`] if it cannot be read.
     pub fn counts(&self) -> Result<Counts, StoreError> {
         Ok(self.count()?)
     }
@@ -156,11 +157,11 @@ impl Snapshot {
         Ok(counts)
     }
 
-    /// Calls `each` with every task that has files. Returns how many tasks cannot be read: their rows are in
-    /// the snapshot as they are.
+    /// Calls `each` with every task that has files. Returns the number of unreadable tasks, whose
+    /// rows are in the snapshot unchanged.
     ///
     /// # Errors
-    /// What `each` returns, or a [`StoreError`] when the snapshot cannot be read.
+    /// The error of `each`, or a [`StoreError`] if the snapshot cannot be read.
     pub fn for_each_task<E: From<StoreError>>(
         &self,
         mut each: impl FnMut(TaskFiles) -> Result<(), E>,
@@ -194,7 +195,7 @@ fn task_files(row: &Row<'_>) -> Done<TaskFiles> {
     let artifact: Option<String> = row.get("artifact")?;
     let artifact = artifact.as_deref().map(from_str::<Artifact>).transpose()?;
     let spec: VideoSpec = from_str(row.get_ref("spec")?.as_str()?)?;
-    // As long as the task is unfinished, and those of a draft for its final.
+    // While the task is unfinished, and those of a draft for its final.
     let keeps_references = artifact.is_none() || spec.draft;
     Ok(TaskFiles {
         task: id,

@@ -1,5 +1,5 @@
-//! One transaction of the writer, as operations see it. Everything that it does to the
-//! queue is noted, and undone when the transaction is.
+//! One transaction of the writer, as operations see it. All its changes to the queue are recorded,
+//! and undone if the transaction is.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::queue::{Change, Index, alone};
 use crate::tallies::Tallies;
 use crate::usages::Charge;
 
-/// An open transaction, with the queue as it will stand after it.
+/// An open transaction, with the queue as it will be afterwards.
 #[derive(Debug)]
 pub(super) struct Batch<'a> {
     pub(super) conn: &'a Connection,
-    /// When it began.
+    /// Its start time.
     pub(super) now: Reading,
     standing: &'a mut Standing,
     changes: Vec<Change>,
@@ -34,7 +34,7 @@ pub(super) struct Batch<'a> {
     erases: bool,
 }
 
-/// How far the notes of a transaction have come.
+/// A position in the records of a transaction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     changes: usize,
@@ -56,47 +56,48 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The queue as it stands in this transaction.
+    /// The queue as it is in this transaction.
     pub(super) const fn queue(&self) -> &Index {
         &self.standing.queue
     }
 
-    /// All else that is remembered, as it stands in this transaction.
+    /// All other remembered state, as it is in this transaction.
     pub(super) const fn standing(&self) -> &Standing {
         self.standing
     }
 
-    /// Remembers, whatever becomes of the transaction, that a task waits to run alone.
+    /// Remembers that a task waits to run alone, even if the transaction fails.
     pub(super) fn wait_alone(&mut self, next: alone::Next) {
         self.standing.queue.alone = Some(next);
     }
 
-    /// A place behind all others. Places of tasks that are refused, and of transactions that fail, are left empty.
+    /// A place after all others. Places of refused tasks and failed transactions stay empty.
     pub(super) const fn next_seq(&mut self) -> u64 {
         self.standing.seq += 1;
         self.standing.seq
     }
 
-    /// A fencing token above all others; remembered for ever once the transaction is committed.
+    /// A fencing token larger than all others; durable once the transaction is committed.
     pub(super) fn next_token(&mut self) -> Done<u64> {
         self.standing.token += 1;
         rows::set_counter(self.conn, "token", self.standing.token)?;
         Ok(self.standing.token)
     }
 
-    /// A fetch's token above all others of this process.
+    /// A fetch's token, larger than all others of this process.
     pub(super) const fn next_fetch_token(&mut self) -> u64 {
         self.standing.fetch_token += 1;
         self.standing.fetch_token
     }
 
-    /// A chore's token above all others of this process, whose start ended all earlier leases.
+    /// A chore's token, larger than all others of this process, whose start ended all earlier
+    /// leases.
     pub(super) const fn next_chore_token(&mut self) -> u64 {
         self.standing.chore_token += 1;
         self.standing.chore_token
     }
 
-    /// The record as it stands in this transaction.
+    /// The record as it is in this transaction.
     pub(super) fn find(&self, id: TaskId) -> Done<Option<Arc<Record>>> {
         match self.standing.queue.get(id) {
             Some(record) => Ok(Some(record.clone())),
@@ -113,7 +114,8 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Applies `event` to a task, and stores the task and the effects. A refused event changes nothing.
+    /// Applies `event` to a task, and stores the task and the effects. A refused event changes
+    /// nothing.
     pub(super) fn apply(
         &mut self,
         before: &Record,
@@ -134,13 +136,13 @@ impl<'a> Batch<'a> {
         Ok(Ok(after))
     }
 
-    /// The same of an event that can happen in the task's present state.
+    /// The same for an event that the task's state allows.
     pub(super) fn expect(&mut self, before: &Record, event: Event) -> Done<Arc<Record>> {
         self.apply(before, event)?
             .map_err(|refused| Fault::Corrupt(format!("{}: {refused}", before.task.id)))
     }
 
-    /// Marks the lease of a task as one that a dead process has used up ([`alone::judged`]).
+    /// Marks the lease of a task as used up by a dead process ([`alone::judged`]).
     pub(super) fn condemn(&mut self, before: &Record) -> Done<()> {
         let lease = before.lease.as_ref().map(alone::judged);
         let after = Arc::new(Record {
@@ -167,14 +169,14 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Does one row's part of an operation. Damage undoes that part alone, and is logged: it must not keep the rows
-    /// behind it. Nothing is returned then.
+    /// Runs the part of an operation that handles one row. Damage undoes only that part, and is
+    /// logged: it must not block the rows after it. Returns nothing in that case.
     pub(super) fn apart<T>(&mut self, part: impl FnOnce(&mut Self) -> Done<T>) -> Done<Option<T>> {
         let mark = self.mark();
         self.run("SAVEPOINT part")?;
         let done = part(self);
         if let Err(Fault::Corrupt(error)) = done {
-            tracing::error!(error, "damaged row left where it stands");
+            tracing::error!(error, "damaged row skipped");
             self.undo_to(mark);
             self.run("ROLLBACK TO part")?;
             self.run("RELEASE part")?;
@@ -190,8 +192,8 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Forgets, whatever becomes of the transaction, a task whose row is damaged: it would be claimed again and again,
-    /// and keep all behind it.
+    /// Removes a task with a damaged row from the queue, even if the transaction fails: otherwise
+    /// it would be claimed again and again, and block all tasks after it.
     pub(super) fn set_aside(&mut self, record: &Arc<Record>) {
         self.standing.queue.apply(&Change {
             id: record.task.id,
@@ -200,12 +202,12 @@ impl<'a> Batch<'a> {
         });
     }
 
-    /// The process is in no crash loop.
+    /// Records that the process is in no crash loop.
     pub(super) fn end_unclean_starts(&mut self) {
         self.standing.unsettled = false;
     }
 
-    /// Notes a row that the caller's own statement has changed.
+    /// Records a row that the caller's own statement has changed.
     pub(super) fn note(&mut self, id: TaskId, after: Option<Arc<Record>>) {
         let before = self.standing.queue.get(id).cloned();
         let change = Change { id, before, after };
@@ -219,12 +221,12 @@ impl<'a> Batch<'a> {
         self.charges.push(charge);
     }
 
-    /// Notes that texts of clients were removed, which are to leave the disk soon.
+    /// Records that clients' texts were removed, which must leave the disk soon.
     pub(super) const fn erase(&mut self) {
         self.erases = true;
     }
 
-    /// Whether texts of clients were removed.
+    /// Whether clients' texts were removed.
     pub(super) const fn erases(&self) -> bool {
         self.erases
     }
@@ -234,8 +236,8 @@ impl<'a> Batch<'a> {
         &mut self.gaps
     }
 
-    /// Writes the sums and counters of the transaction; last in it. `jobs` of it are counted as changes
-    /// if it changed anything.
+    /// Writes the sums and counters of the transaction, as its last step. If it changed anything,
+    /// its `jobs` count as changes.
     pub(super) fn write_sums(&self, jobs: u64, rows_before: u64) -> Done<u64> {
         self.write_usage()?;
         let tallies: Tallies = self.endings.iter().collect();
@@ -251,7 +253,7 @@ impl<'a> Batch<'a> {
         Ok(changes)
     }
 
-    /// Keeps the written sums, after the commit.
+    /// Keeps the written sums after the commit.
     pub(super) fn settle(&mut self, changes: u64) {
         self.standing.changes = changes;
         self.standing.gaps.clone_from(&self.gaps);
@@ -267,7 +269,7 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// How far the notes have come.
+    /// The current position in the records.
     pub(super) const fn mark(&self) -> Mark {
         Mark {
             changes: self.changes.len(),
@@ -276,7 +278,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Undoes the notes since `mark`, newest first.
+    /// Undoes all changes since `mark`, newest first.
     pub(super) fn undo_to(&mut self, mark: Mark) {
         for change in self.changes.drain(mark.changes..).rev() {
             self.standing.queue.undo(&change);
@@ -287,7 +289,7 @@ impl<'a> Batch<'a> {
         self.endings.truncate(mark.endings);
     }
 
-    /// All notes, for readers of memory.
+    /// All recorded changes, for readers of memory.
     pub(super) fn into_changes(self) -> Vec<Change> {
         self.changes
     }

@@ -1,5 +1,5 @@
-//! Tasks in memory, for polls: every unfinished one, and the finished ones that were lately
-//! made or asked for, up to a bound in bytes. It shows what is committed, never more.
+//! Tasks in memory, for polls: every unfinished one, and recently finished or requested ones, up to
+//! a limit in bytes. It shows only committed states.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, RandomState};
@@ -9,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
 
-/// Locks, so that polls on several cores seldom meet.
+/// Number of locks, so that polls on several cores rarely contend.
 const SHARDS: usize = 32;
 
 /// The cache.
@@ -32,14 +32,14 @@ struct Shard {
     finished: VecDeque<TaskId>,
     /// Bytes of the finished records.
     finished_bytes: u64,
-    /// Moves with every published change: a read that began before it is too old to be kept.
+    /// Increases with every published change: a record read before it is too old to keep.
     edition: u64,
 }
 
 #[derive(Debug)]
 struct Slot {
     record: Arc<Record>,
-    /// Asked for since it was last passed over.
+    /// Requested since the last eviction round.
     used: AtomicBool,
 }
 
@@ -52,21 +52,21 @@ impl Cache {
         }
     }
 
-    /// The record, or else the edition to pass to [`Cache::offer`] with the record from disk.
+    /// The record, or the edition to pass to [`Cache::offer`] with the record from disk.
     pub(super) fn get(&self, id: TaskId) -> Result<Arc<Record>, u64> {
         let shard = self
             .shard(id)
             .read()
             .unwrap_or_else(PoisonError::into_inner);
         let slot = shard.slots.get(&id).ok_or(shard.edition)?;
-        // A write only when it changes something keeps the line shared between cores.
+        // Writing only on a change keeps the cache line shared between cores.
         if !slot.used.load(Ordering::Relaxed) {
             slot.used.store(true, Ordering::Relaxed);
         }
         Ok(slot.record.clone())
     }
 
-    /// How far each part of the cache has come, to be handed to [`Cache::edition_of`].
+    /// The edition of each part of the cache, for [`Cache::edition_of`].
     pub(super) fn editions(&self) -> Editions {
         let edition = |shard: &RwLock<Shard>| {
             let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
@@ -75,12 +75,13 @@ impl Cache {
         Editions(self.shards.iter().map(edition).collect())
     }
 
-    /// The edition to hand to [`Cache::offer`] with a record that was read after `editions` were taken.
+    /// The edition to pass to [`Cache::offer`] with a record that was read after `editions` were
+    /// taken.
     pub(super) fn edition_of(&self, editions: &Editions, id: TaskId) -> u64 {
         editions.0[self.shard_number(id)]
     }
 
-    /// Shows a committed change.
+    /// Publishes a committed change.
     pub(super) fn publish(&self, id: TaskId, record: Option<Arc<Record>>) {
         let mut shard = self
             .shard(id)
@@ -93,8 +94,8 @@ impl Cache {
         }
     }
 
-    /// Keeps a record that a reader found on disk, unless a change was published meanwhile. Unfinished
-    /// tasks come by [`Cache::publish`] only.
+    /// Keeps a record that a reader found on disk, unless a change was published meanwhile.
+    /// Unfinished tasks arrive only through [`Cache::publish`].
     pub(super) fn offer(&self, id: TaskId, record: &Arc<Record>, edition: u64) {
         let mut shard = self
             .shard(id)
@@ -135,7 +136,7 @@ impl Shard {
         if let Some(slot) = self.slots.remove(&id) {
             self.finished_bytes -= finished_bytes(&slot.record);
         }
-        // Places of tasks that are gone must not pile up where nothing is evicted.
+        // Places of removed tasks must not pile up if nothing is evicted.
         if self.finished.len() > 2 * self.slots.len() + 64 {
             self.finished.retain(|id| self.slots.contains_key(id));
         }
@@ -159,7 +160,7 @@ impl Shard {
     }
 }
 
-/// Bytes that a record counts for; zero for an unfinished one, which is never dropped.
+/// Bytes counted for a record; zero for an unfinished one, which is never dropped.
 fn finished_bytes(record: &Record) -> u64 {
     if !record.is_terminal() {
         0

@@ -1,18 +1,19 @@
-//! Carries the write-ahead log into the database: who does it when is decided elsewhere.
+//! Checkpoints: copies the write-ahead log into the database. Others decide who does it and when.
 
 use std::time::Duration;
 
 use rusqlite::Connection;
 
-/// How long writers may be held up by readers that are being waited for.
+/// Maximum delay of writers by readers that a checkpoint waits for.
 const BUSY: Duration = Duration::from_millis(200);
 
-/// Carries the log into the database and truncates it. Returns whether that was done: not while another
-/// connection reads what the log holds. Waits for others for [`BUSY`] alone, whatever `conn` usually does.
+/// Copies the log into the database and truncates it. Returns whether that was possible: not while
+/// another connection reads from the log. Waits for others only for [`BUSY`], whatever the usual
+/// timeout of `conn` is.
 pub(super) fn carry_over(conn: &Connection) -> bool {
     let carried = with_timeout(conn, || carry_over_now(conn));
     carried.unwrap_or_else(|error| {
-        tracing::debug!(%error, "log not carried over yet");
+        tracing::debug!(%error, "checkpoint not done yet");
         false
     })
 }
@@ -29,8 +30,8 @@ fn with_timeout<T>(
 }
 
 fn carry_over_now(conn: &Connection) -> rusqlite::Result<bool> {
-    // The bulk is carried over beside the writer, which waits for the rest alone; and it does not wait at
-    // all where a long reader is in the way.
+    // The bulk is copied concurrently with the writer, which waits only for the rest, and not at
+    // all if a long reader is in the way.
     let passive = checkpoint(conn, "PASSIVE")?;
     let whole = passive.frames == passive.carried;
     Ok(whole && !checkpoint(conn, "TRUNCATE")?.blocked)

@@ -1,7 +1,7 @@
-//! Carries the write-ahead log into the database and truncates it, so that the database file alone is soon the
-//! whole store again: after removals (`secure_delete` zeroes deleted texts in the database, but the log still
-//! holds them), once the store is idle, and when the log takes the room that is left on the disk. A thread with a
-//! connection of its own does it, at a bounded rate.
+//! Copies the write-ahead log into the database and truncates it, so that the database file alone
+//! soon contains the whole store again: after removals (`secure_delete` zeroes deleted texts in the
+//! database, but the log still has them), once the store is idle, and when the log takes up the
+//! remaining disk space. A thread with its own connection does this, at a limited rate.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,44 +13,44 @@ use rusqlite::Connection;
 use super::{carrying, ending, locks, schema};
 use crate::{OpenError, SqliteOptions};
 
-/// After the first removal, so that several are carried over together.
+/// Delay after the first removal, so that several share one checkpoint.
 const AFTER: Duration = Duration::from_secs(1);
-/// Without a commit for this long the store is idle.
+/// Without a commit for this long the store counts as idle.
 const IDLE: Duration = Duration::from_secs(5);
-/// Without a commit of this process for this long, since key commands commit beside it.
+/// Interval without a commit of this process, since key commands commit beside it.
 const OTHERS: Duration = Duration::from_secs(60);
-/// Between two times.
+/// Minimum interval between checkpoints.
 const EVERY: Duration = Duration::from_secs(10);
-/// Between two times on a full disk, where each change that fails asks for one.
+/// Minimum interval on a full disk, where each failed change requests one.
 const URGENT_EVERY: Duration = Duration::from_millis(100);
-/// The same after one that failed.
+/// The same after a failed one.
 const URGENT_AGAIN: Duration = Duration::from_secs(1);
 
-/// Where the writer reports its changes of the log.
+/// The writer's reports about the log.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Log(Arc<(Mutex<State>, Condvar)>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Whether something was committed since the log was last truncated.
+    /// Whether there was a commit since the log was last truncated.
     filled: bool,
     commits: u64,
-    /// Texts were removed, which are to leave the disk.
+    /// Texts were removed that must leave the disk.
     erased: bool,
-    /// The log takes the room that is left.
+    /// The log takes up the remaining space.
     crowded: bool,
     closing: bool,
 }
 
-/// Why the log is to be truncated now.
+/// Why to truncate the log now.
 struct Due {
-    /// So far.
+    /// Number of commits so far.
     commits: u64,
     erased: bool,
 }
 
 impl Log {
-    /// Notes a commit.
+    /// Records a commit.
     pub(super) fn committed(&self) {
         let mut state = self.state();
         state.commits += 1;
@@ -61,19 +61,19 @@ impl Log {
         }
     }
 
-    /// Asks for the log to be truncated soon, because of what it still holds.
+    /// Requests a truncation of the log soon, because of deleted texts in it.
     pub(super) fn erase(&self) {
         self.state().erased = true;
         self.0.1.notify_all();
     }
 
-    /// Asks for the log to be truncated at once, because of the room that it takes.
+    /// Requests a truncation of the log now, because of the space that it takes.
     pub(super) fn make_room(&self) {
         self.state().crowded = true;
         self.0.1.notify_all();
     }
 
-    /// Waits until the log is to be truncated; `None` when the store closes.
+    /// Waits until the log must be truncated; `None` when the store closes.
     fn next(&self) -> Option<Due> {
         let mut state = self.state();
         loop {
@@ -104,7 +104,7 @@ impl Log {
                 break;
             }
         }
-        // Before the log is touched: what comes meanwhile may not be carried over.
+        // Before touching the log: later commits may not be included.
         state.crowded = false;
         let due = Due {
             commits: state.commits,
@@ -113,7 +113,7 @@ impl Log {
         (!state.closing).then_some(due)
     }
 
-    /// Notes how it went, and rests; `false` when the store closes.
+    /// Records the outcome, and pauses; `false` when the store closes.
     fn rest(&self, due: &Due, truncated: bool) -> bool {
         let mut state = self.state();
         let least = if truncated {
@@ -128,7 +128,8 @@ impl Log {
         !self.wait(state, rest, |state| !state.crowded).0.closing
     }
 
-    /// Waits for at most so long, while `idle` holds and the store is open; returns whether the time ran out.
+    /// Waits for at most this long, while `idle` holds and the store is open; returns whether the
+    /// time ran out.
     fn wait<'s>(
         &'s self,
         state: MutexGuard<'s, State>,
@@ -154,7 +155,8 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Holds `locks` as long as its thread may write, also after the closing store has stopped waiting for it.
+    /// Holds `locks` while its thread may write, even after the closing store has stopped waiting
+    /// for it.
     pub(super) fn start(
         path: &Path,
         options: &SqliteOptions,

@@ -1,11 +1,11 @@
-//! Rows of the table `chores`: noted in the transaction that makes them necessary.
+//! Rows of the table `chores`, added in the transaction that makes them necessary.
 
 use kinora_contract::lifecycle::CallOff;
 use rusqlite::{Connection, params};
 
 use super::fault::Done;
 
-/// Notes files to be removed.
+/// Adds files to remove.
 pub(super) fn note_files(conn: &Connection, keys: &[String]) -> Done<()> {
     let mut query = conn.prepare_cached(
         "INSERT OR IGNORE INTO chores (kind, subject) VALUES ('remove_file', ?1)",
@@ -16,7 +16,7 @@ pub(super) fn note_files(conn: &Connection, keys: &[String]) -> Done<()> {
     Ok(())
 }
 
-/// Notes an upstream job to be called off.
+/// Adds an upstream job to cancel.
 pub(super) fn note_call_off(conn: &Connection, call_off: &CallOff) -> Done<()> {
     let mut query = conn.prepare_cached(
         "INSERT OR REPLACE INTO chores (kind, subject, model, ticket) VALUES ('call_off', ?1, ?2, ?3)",
@@ -30,7 +30,7 @@ pub(super) fn note_call_off(conn: &Connection, call_off: &CallOff) -> Done<()> {
     Ok(())
 }
 
-/// Ends the leases of earlier processes, which are dead, and every pause.
+/// Ends the leases of earlier processes, which are dead, and all pauses.
 pub(super) fn end_leases(conn: &Connection) -> Done<()> {
     conn.execute(
         "UPDATE chores SET due_ms = 0, token = NULL WHERE due_ms <> 0 OR token IS NOT NULL",

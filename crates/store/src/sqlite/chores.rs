@@ -1,5 +1,5 @@
-//! Operations on chores: leased, settled. Their times are wall time, since they outlive the process; a time too far
-//! ahead comes from a clock that was wrong, and counts as past.
+//! Operations on chores: lease and settle. Their times are wall time, since they outlive the
+//! process; a time too far ahead comes from a wrong clock, and counts as past.
 
 use kinora_contract::lifecycle::CallOff;
 use rusqlite::{Row, params};
@@ -44,7 +44,7 @@ impl Operation for ChoreRequest {
     }
 }
 
-/// The chores of removing these files, leased to the process that deleted their task.
+/// The chores for removing these files, leased to the process that deleted their task.
 pub(super) fn take_files(batch: &mut Batch<'_>, keys: &[String]) -> Done<Vec<Chore>> {
     let mut query = batch.conn.prepare_cached(
         "SELECT number, kind, subject, model, ticket, attempts FROM chores \
@@ -81,7 +81,8 @@ fn lease(batch: &mut Batch<'_>, chores: Vec<Chore>, lease_ms: u64) -> Done<Vec<C
     Ok(leased)
 }
 
-/// A row as a chore, not leased yet. One that cannot be read is left where it stands, and keeps none behind it.
+/// Reads a row as a chore that is not leased yet. An unreadable row is skipped, and does not block
+/// those after it.
 fn read(row: &Row<'_>) -> Done<Option<Chore>> {
     let number: i64 = row.get(0)?;
     let text = |column: usize| -> Done<Option<String>> {
@@ -95,7 +96,7 @@ fn read(row: &Row<'_>) -> Done<Option<Chore>> {
         _ => None,
     };
     let Some(work) = work else {
-        tracing::error!(number, "damaged chore left where it stands");
+        tracing::error!(number, "damaged chore skipped");
         return Ok(None);
     };
     Ok(Some(Chore {

@@ -1,4 +1,4 @@
-//! Rows of the table `deliveries`: noted in the transaction that makes them necessary.
+//! Rows of the table `deliveries`, added in the transaction that makes them necessary.
 
 use kinora_contract::TaskId;
 use kinora_contract::webhook::event_id;
@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use super::fault::Done;
 use crate::Callback;
 
-/// Notes that the end of a task is to be told to its callback.
+/// Adds the delivery to a task's callback, for its end.
 pub(super) fn note_callback(conn: &Connection, task: TaskId, callback: &Callback) -> Done<()> {
     let mut query = conn.prepare_cached(
         "INSERT INTO deliveries (event, task, webhook, url, state) VALUES (?1, ?2, ?3, ?4, 'waiting')",
@@ -17,7 +17,7 @@ pub(super) fn note_callback(conn: &Connection, task: TaskId, callback: &Callback
     Ok(())
 }
 
-/// Notes that a task has ended: its callback and the webhooks of its project are to be told.
+/// Records that a task has ended: its callback and the webhooks of its project must be notified.
 pub(super) fn note_end(conn: &Connection, project: &str, task: TaskId) -> Done<()> {
     let event = event_id(task);
     let mut callback = conn.prepare_cached(

@@ -1,12 +1,12 @@
-//! Waits for the store's threads when it closes, but not for ever: a disk on which a sync takes minutes
-//! must not delay the end of the process, which is as safe as a crash.
+//! Waits for the store's threads when it closes, but not for ever: a disk with syncs that take
+//! minutes must not delay the end of the process, which is as safe as a crash.
 
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// How long a closing store waits for each of its threads.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
-/// How often it looks: the standard library has no join with a limit.
+/// Interval of checks: the standard library has no join with a timeout.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// How a thread ended.
@@ -14,17 +14,17 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 enum Ending {
     Done,
     Panicked,
-    /// It has not, and the caller stops waiting.
+    /// It has not ended, and the caller stops waiting.
     Late,
 }
 
-/// Waits for the end of a thread, for up to [`LIMIT`], and logs any but an orderly one.
+/// Waits up to [`LIMIT`] for the end of a thread, and logs anything but an orderly end.
 pub(super) fn join(thread: Option<JoinHandle<()>>, name: &str) {
     match thread.map(|thread| join_within(thread, LIMIT)) {
         None | Some(Ending::Done) => {}
         Some(Ending::Panicked) => tracing::error!("{name} panicked"),
         Some(Ending::Late) => {
-            tracing::error!("{name} not done in time, disk too slow; not waited for any longer");
+            tracing::error!("{name} not finished in time: disk too slow; no longer waiting");
         }
     }
 }

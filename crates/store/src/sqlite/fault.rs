@@ -1,4 +1,4 @@
-//! Internal faults: the private cause, and the public error that it becomes.
+//! Internal faults: the private cause, and the resulting public error.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use crate::StoreError;
 /// A failure inside this store.
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// SQLite could not do it now.
+    /// SQLite failed; a retry may succeed.
     Sql(Error),
     /// Stored data cannot be read.
     Corrupt(String),
-    /// A transaction was begun again too often; this is why it ended last.
+    /// A transaction was restarted too often; this is the last reason.
     GivenUp(String),
 }
 

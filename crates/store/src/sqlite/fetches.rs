@@ -1,5 +1,5 @@
-//! Operations of the fetch stage: take tasks whose references are missing, and settle the fetches. Only that they
-//! are at hand is written down.
+//! Operations of the fetch stage: take tasks whose references are missing, and settle the fetches.
+//! The database records only whether the references are stored.
 
 use kinora_contract::lifecycle::Event;
 
@@ -10,7 +10,8 @@ use super::leases::Leased;
 use crate::act::Act;
 use crate::{Fetch, FetchRequest, Fetched};
 
-/// Tasks that become fetchable again in one transaction, so that submits never wait for long.
+/// Maximum number of tasks that become fetchable again in one transaction, so that submits never
+/// wait for long.
 const BACK_MAX: usize = 500;
 
 impl Operation for FetchRequest {
@@ -33,7 +34,8 @@ impl Operation for FetchRequest {
         Ok(taken)
     }
 
-    /// A fetch stage that went away while it asked would hold its tasks until the lease ran out.
+    /// Otherwise a fetch stage that disappeared while it asked would hold its tasks until the lease
+    /// ends.
     fn unclaimed(fetches: Vec<Fetch>) -> Vec<Box<dyn Job>> {
         let back = |fetch: Fetch| unattended(settle(&fetch, Fetched::Back { pause_ms: 0 }));
         fetches.into_iter().map(back).collect()

@@ -1,5 +1,5 @@
-//! The writer's view of its files: it refuses to commit when they are not those at their paths any more, saves
-//! what it can, and says which of them the checkpointer has to look after.
+//! The writer's view of its files: it refuses to commit if the files at their paths have changed,
+//! saves the data that it can, and tells the checkpointer which files need attention.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -18,27 +18,27 @@ use super::schema::CHECKPOINT_PAGES;
 pub(super) struct Files {
     pub(super) log: Log,
     presence: Presence,
-    /// Where the open database can be read although its name is gone.
+    /// A path to the open database even after its name is gone.
     open_database: PathBuf,
-    /// Pages after which the writer carries over the log itself.
+    /// Number of pages after which the writer itself runs a checkpoint.
     checkpoint_pages: u32,
-    /// Whether the log was carried over since files were missed.
+    /// Whether a checkpoint succeeded since files were missing.
     saved: bool,
-    /// How often that was tried.
+    /// Number of tries.
     tries: u32,
     /// Whether the missing files were logged.
     told: bool,
 }
 
-/// Attempts to carry the log over before the operator learns of missing files: a reader may be in the way for a
-/// moment.
+/// Number of checkpoint attempts before the operator learns of missing files: a reader may block
+/// them for a moment.
 const TRIES: u32 = 8;
-/// Minimum pages (1 MiB) at which the log is carried over, however little room there is.
+/// Minimum pages (1 MiB) for a checkpoint, however little space there is.
 const CHECKPOINT_PAGES_MIN: u32 = 256;
 const PAGE_BYTES: u64 = 4096;
 
 impl Files {
-    /// The files of the database at `path`, which a connection has opened.
+    /// The files of the database at `path`, which a connection has open.
     pub(super) fn of(path: &Path, database: &File, log: Log) -> std::io::Result<Self> {
         let fd = database.as_raw_fd();
         Ok(Self {
@@ -64,14 +64,14 @@ impl Files {
         let gone = &self.presence.seen().gone;
         (!gone.is_empty()).then(|| {
             format!(
-                "{} removed or replaced while the store serves",
+                "{} removed or replaced while the store is served",
                 gone.join(", ")
             )
         })
     }
 
-    /// Keeps the log to a part of the room that is left: begun anew within it, it cannot fill the disk however
-    /// many changes come, as long as no reader holds it up.
+    /// Limits the log to a part of the remaining space: restarted within it, the log cannot fill
+    /// the disk however many changes come, as long as no reader blocks it.
     fn bound_log(&mut self, conn: &Connection) {
         let pages = checkpoint_pages(self.presence.seen().room_bytes);
         if pages == self.checkpoint_pages {
@@ -79,17 +79,17 @@ impl Files {
         }
         match conn.pragma_update(None, "wal_autocheckpoint", pages) {
             Ok(()) => self.checkpoint_pages = pages,
-            Err(error) => tracing::debug!(%error, "log not bounded yet"),
+            Err(error) => tracing::debug!(%error, "log size not limited yet"),
         }
     }
 
-    /// Tells the operator once; what the log holds is brought into the database first, so that only the
-    /// database can be missed.
+    /// Tells the operator once; copies the log into the database first, so that only the database
+    /// can be missing.
     fn tell(&mut self, conn: &Connection) {
         let seen = self.presence.seen();
         if seen.gone.is_empty() {
             if self.told {
-                tracing::info!("the files of the store are back; changes are taken again");
+                tracing::info!("store files are back; accepting changes again");
             }
             (self.saved, self.tries, self.told) = (false, 0, false);
             return;
@@ -106,7 +106,7 @@ impl Files {
         tracing::error!(
             files = seen.gone.join(", "),
             saved = self.saved,
-            "files of the store were removed or replaced while it serves, so that no change is taken: {advice}"
+            "files of the store were removed or replaced while it is served; changes are refused: {advice}"
         );
     }
 
@@ -119,22 +119,24 @@ impl Files {
             );
         }
         if self.saved {
-            return "restart the service; all that was stored is in the database".to_owned();
+            return "restart the service; the database contains everything that was stored"
+                .to_owned();
         }
         "stop the commands that read the store, then restart the service".to_owned()
     }
 
-    /// At the end: the database alone is the whole store, and no log is left in which removed texts could be found.
+    /// At the end: leaves the whole store in the database, and no log that could contain removed
+    /// texts.
     pub(super) fn carry_over_last(&self, conn: &Connection) {
         if !carrying::carry_over(conn) {
             tracing::warn!(
-                "the store's log was not carried over at the end: a copy of the database needs its -wal file too"
+                "final checkpoint of the store failed: a copy of the database needs its -wal file too"
             );
         }
     }
 }
 
-/// Pages of the log after which it is carried over, where database and log have this room together.
+/// Number of log pages for a checkpoint, given the space for database and log together.
 fn checkpoint_pages(room_bytes: Option<u64>) -> u32 {
     let Some(room_bytes) = room_bytes else {
         return CHECKPOINT_PAGES;
@@ -143,7 +145,7 @@ fn checkpoint_pages(room_bytes: Option<u64>) -> u32 {
     if pages >= CHECKPOINT_PAGES {
         return CHECKPOINT_PAGES;
     }
-    // A power of two, so that it seldom changes while the room does.
+    // A power of two, so that it rarely changes with the space.
     (1_u32 << pages.max(1).ilog2()).max(CHECKPOINT_PAGES_MIN)
 }
 

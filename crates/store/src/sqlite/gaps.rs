@@ -8,9 +8,9 @@ use super::rows;
 use crate::Gap;
 use crate::gap::Gaps;
 
-/// Those on disk, and the one that begins now.
+/// The stored gaps, and the one that begins now.
 pub(super) fn load(conn: &Connection) -> Done<Gaps> {
-    // Written with each task.
+    // Updated with each task.
     let newest_ms = rows::counter(conn, "newest_ms")?;
     let mut query = conn.prepare("SELECT after_ms, before_ms FROM gaps ORDER BY after_ms")?;
     let earlier = query.query_map([], |row| {
@@ -22,7 +22,7 @@ pub(super) fn load(conn: &Connection) -> Done<Gaps> {
     Ok(Gaps::opened(newest_ms, earlier.collect::<Result<_, _>>()?))
 }
 
-/// Writes how `gaps` differ from those `before`.
+/// Writes the differences between `gaps` and `before`.
 pub(super) fn write(gaps: &Gaps, before: &Gaps, conn: &Connection) -> Done<()> {
     if gaps.newest_ms() != before.newest_ms() {
         rows::set_counter(conn, "newest_ms", gaps.newest_ms())?;
@@ -37,7 +37,7 @@ pub(super) fn write(gaps: &Gaps, before: &Gaps, conn: &Connection) -> Done<()> {
     Ok(())
 }
 
-/// Removes these gaps, and those that were made one of them when they were read.
+/// Removes these gaps, and those that were merged into them when they were read.
 pub(super) fn remove(gaps: &[Gap], conn: &Connection) -> Done<()> {
     let mut query =
         conn.prepare_cached("DELETE FROM gaps WHERE after_ms >= ?1 AND before_ms <= ?2")?;

@@ -1,4 +1,4 @@
-//! Accepting a task: idempotency key, bounds and insert in one transaction.
+//! Accepts a task: idempotency key, limits and insert in one transaction.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::job::Operation;
 use crate::task::{Full, Load};
 use crate::{Idempotency, NewTask};
 
-/// The result, before it becomes an answer.
+/// The result before it becomes an answer.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Inserted(Arc<Record>),
@@ -27,7 +27,7 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Insert {
     pub(super) new: NewTask,
-    /// Places of the queue that were promised to other projects.
+    /// Number of places in the queue that are promised to other projects.
     pub(super) reserved: u64,
 }
 
@@ -66,8 +66,8 @@ impl Operation for Insert {
     }
 }
 
-/// The outcome of the earlier request under this key. Only a sweep, or the deletion of its task, frees a key: a clock that is wrong for
-/// a moment must not make a second video.
+/// The outcome of an earlier request under this key. Only a sweep, or the deletion of its task,
+/// frees a key: a clock that is wrong for a moment must not cause a second video.
 fn find_twin(new: &NewTask, idempotency: &Idempotency, batch: &Batch<'_>) -> Done<Option<Outcome>> {
     match bound(batch.conn, &new.project, idempotency)? {
         None => Ok(None),

@@ -1,4 +1,4 @@
-//! Reads for a doctor, on a connection that only reads.
+//! Reads for checks, on a read-only connection.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use super::opening::{self, Checked};
 use super::{rows, schema, secrets, workers};
 use crate::{Gap, LivingWorker, Loss, OpenError, SqliteOptions, StoreError};
 
-/// A store in a file, to be looked at.
+/// A store in a file, opened for checks.
 #[derive(Debug)]
 pub(crate) struct Inspector {
     path: PathBuf,
@@ -21,7 +21,7 @@ pub(crate) struct Inspector {
 }
 
 impl Inspector {
-    /// The store in the file at `path`; `None` where there is none.
+    /// Opens the store in the file at `path`; `None` if there is none.
     pub(crate) fn open(path: &Path) -> Result<Option<Self>, OpenError> {
         if !path.is_file() {
             opening::lost(path, None)?;
@@ -99,7 +99,7 @@ impl Inspector {
         Ok(workers::written(&self.conn(), now_ms)?)
     }
 
-    /// Reads anything.
+    /// Runs any read.
     pub(super) fn read<T>(
         &self,
         read: impl FnOnce(&Connection) -> Done<T>,

@@ -1,4 +1,4 @@
-//! Jobs of the writer: operations, and where their answers go.
+//! Jobs of the writer: operations, and where to send their answers.
 
 use tokio::sync::oneshot;
 
@@ -6,25 +6,25 @@ use super::batch::Batch;
 use super::fault::Done;
 use crate::StoreError;
 
-/// A change that can be tried, and tried again after an undo.
+/// A change that can be retried after an undo.
 pub(super) trait Operation: Send + 'static {
     type Output: Send + 'static;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Self::Output>;
 
-    /// Whether the caller waits on a runtime of its own: its answer must not wait for the one in which the store was
-    /// opened.
+    /// Whether the caller waits on its own runtime, so that its answer must not depend on the
+    /// runtime in which the store was opened.
     fn is_urgent(&self) -> bool {
         false
     }
 
-    /// What to do when the caller went away before the answer.
+    /// What to do if the caller has gone before the answer.
     fn unclaimed(_output: Self::Output) -> Vec<Box<dyn Job>> {
         Vec::new()
     }
 }
 
-/// An operation and whom to answer, without its type.
+/// An operation and its caller, with the type erased.
 pub(super) trait Job: Send {
     fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
     /// As [`Operation::is_urgent`].
@@ -61,7 +61,7 @@ impl<O: Operation> Job for Call<O> {
     }
 }
 
-/// An operation without a caller that waits.
+/// An operation without a waiting caller.
 pub(super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
     Box::new(Call {
         operation,
@@ -70,7 +70,7 @@ pub(super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
     })
 }
 
-/// Why a job is not done any more.
+/// The error of a closed store.
 pub(super) fn closed() -> StoreError {
     StoreError::Unavailable("the store is closed".into())
 }

@@ -8,7 +8,7 @@ use super::columns::int;
 use super::fault::{Done, Fault};
 use crate::{Actor, KeyAction, KeyActionKind};
 
-/// Adds an entry, and removes the oldest beyond the bound.
+/// Adds an entry, and removes the oldest ones beyond the limit.
 pub(super) fn add(conn: &Connection, entry: &KeyAction) -> Done<()> {
     let mut query = conn.prepare_cached(
         "INSERT INTO key_log (at_ms, kind, key, name, project, successor, user, host) \
@@ -27,7 +27,8 @@ pub(super) fn add(conn: &Connection, entry: &KeyAction) -> Done<()> {
     trim(conn)
 }
 
-/// Notes what is done to the key with this id; before the change, so that revoking twice is one action.
+/// Records the end of the key with this id; before the change, so that revoking twice adds one
+/// entry.
 pub(super) fn note_end(
     conn: &Connection,
     id: &str,

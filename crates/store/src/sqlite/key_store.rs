@@ -1,5 +1,5 @@
-//! API keys as the serving process uses them: from memory while that is fresh, otherwise from disk on a
-//! thread that may wait for it.
+//! API keys in the serving process: from memory while that is fresh, otherwise from disk on a
+//! thread that may block.
 
 use std::sync::Arc;
 

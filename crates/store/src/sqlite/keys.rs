@@ -1,5 +1,5 @@
-//! API keys in SQLite: how they are stored, changed by the serving process and by commands beside it. How the serving
-//! process reads them is in [`reader`].
+//! API keys in SQLite: their storage, and changes by the serving process and by commands beside it.
+//! [`reader`] has the reads of the serving process.
 
 pub(super) mod reader;
 
@@ -36,8 +36,8 @@ impl SqliteKeys {
     /// Opens the keys of the store in the file at `path`.
     ///
     /// # Errors
-    /// [`OpenError::Missing`] where there is no such file; otherwise another [`OpenError`], with a
-    /// message that is fit for an operator.
+    /// [`OpenError::Missing`] if there is no such file; otherwise another [`OpenError`], with a
+    /// message for operators.
     pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
         let conn = Mutex::new(open_beside(path, options)?);
         Ok(Self { conn })
@@ -57,14 +57,14 @@ impl SqliteKeys {
             Ok(changed)
         };
         let changed = changed()?;
-        // The high-water mark does not count what commands change: only what is in the database cannot be lost with
-        // the log unnoticed.
+        // The high-water mark does not count changes by commands: only in the database itself are
+        // they safe from an unnoticed loss of the log.
         carrying::carry_over(&conn);
         Ok(changed)
     }
 }
 
-/// A connection of a command, beside the process that serves the store. It never makes one.
+/// A command's connection, beside the process that serves the store. Never creates a store.
 pub(super) fn open_beside(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     if !path.try_exists().map_err(schema::unavailable)? {
         return Err(OpenError::Missing(path.to_owned()));
@@ -109,7 +109,7 @@ impl KeyStore for SqliteKeys {
     }
 }
 
-/// Adds a key, by the writer.
+/// Adds a key, through the writer.
 #[derive(Debug)]
 pub(super) struct AddKey(pub(super) NewKey, pub(super) Actor);
 
@@ -121,7 +121,7 @@ impl Operation for AddKey {
     }
 }
 
-/// Adds a key where there is none, by the writer.
+/// Adds a key if there is none, through the writer.
 #[derive(Debug)]
 pub(super) struct AddFirstKey(pub(super) NewKey, pub(super) Actor);
 
@@ -133,7 +133,7 @@ impl Operation for AddFirstKey {
     }
 }
 
-/// Revokes a key, by the writer.
+/// Revokes a key, through the writer.
 #[derive(Debug)]
 pub(super) struct RevokeKey(pub(super) String, pub(super) UnixMs, pub(super) Actor);
 
@@ -145,7 +145,7 @@ impl Operation for RevokeKey {
     }
 }
 
-/// Puts a key in the place of another, by the writer.
+/// Replaces a key, through the writer.
 #[derive(Debug)]
 pub(super) struct RotateKey(pub(super) KeyRotation, pub(super) Actor);
 
@@ -157,10 +157,10 @@ impl Operation for RotateKey {
     }
 }
 
-/// Ids of keys, and when each was used.
+/// Ids of keys, and the time of each use.
 pub(super) type Uses = HashMap<String, UnixMs>;
 
-/// Keeps when keys were last used.
+/// Stores when keys were last used.
 #[derive(Debug)]
 pub(super) struct NoteUses(pub(super) Uses);
 
@@ -194,7 +194,7 @@ fn add_logged(conn: &Connection, key: &NewKey, by: &Actor) -> Done<ApiKey> {
     Ok(added)
 }
 
-/// Adds a key as it is.
+/// Adds a key unchanged.
 pub(super) fn insert(conn: &Connection, stored: &ApiKey) -> Done<()> {
     let key = &stored.key;
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
@@ -256,7 +256,7 @@ fn end_now(conn: &Connection, id: &str, now_ms: UnixMs) -> Done<bool> {
     Ok(query.execute(params![id, int(now_ms)])? == 1)
 }
 
-/// Has a key expire at `ends_at_ms` at the latest.
+/// Makes a key expire at `ends_at_ms` at the latest.
 fn end(conn: &Connection, id: &str, ends_at_ms: UnixMs) -> Done<bool> {
     let mut query = conn.prepare_cached(
         "UPDATE api_keys SET expires_at_ms = min(coalesce(expires_at_ms, ?2), ?2) WHERE id = ?1",

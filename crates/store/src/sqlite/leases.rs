@@ -37,7 +37,8 @@ impl Operation for ClaimRequest {
         Ok(claiming.claims())
     }
 
-    /// A worker that went away while it asked would hold its tasks until the lease ran out.
+    /// Otherwise a worker that disappeared while it asked would hold its tasks until the lease
+    /// ends.
     fn unclaimed(claims: Vec<Claim>) -> Vec<Box<dyn Job>> {
         claims
             .into_iter()
@@ -56,7 +57,7 @@ pub(super) struct Leased {
 impl Operation for Leased {
     type Output = Result<(), LeaseLost>;
 
-    /// A lease must be kept also while the runtime is blocked.
+    /// A lease must be renewed even while the runtime is blocked.
     fn is_urgent(&self) -> bool {
         matches!(self.act, Act::Renew { .. })
     }
@@ -68,7 +69,7 @@ impl Operation for Leased {
         match batch.apply(&before, self.act.at(batch.now))? {
             Ok(after) => {
                 if matches!(after.task.state, State::Completed(_)) {
-                    // A process that completes a task is in no crash loop.
+                    // A process that completes a task is not in a crash loop.
                     starts::Settle.apply(batch)?;
                 }
                 Ok(Ok(()))

@@ -1,6 +1,6 @@
-//! The high-water mark: a small file beside the database that says how many changes were committed.
-//! The writer overwrites it after each commit and before it answers, so that a log that is torn or
-//! put back afterwards is found at the next opening. It is never ahead of what was synced.
+//! The high-water mark: a small file beside the database with the number of committed changes. The
+//! writer updates it after each commit and before it answers, so that a log that is truncated or
+//! replaced later is detected at the next opening. It is never ahead of the synced data.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -16,31 +16,32 @@ use kinora_contract::UnixMs;
 use super::sum::Sum;
 
 const MAGIC: &[u8; 8] = b"KINMARK1";
-/// Magic, identity, changes, checksum: 8 bytes each, numbers with their lowest byte first.
+/// Magic, identity, changes, checksum: 8 bytes each, little-endian.
 const SLOT_BYTES: usize = 32;
-/// Two slots in turns, in different pages: a write that is torn leaves the other.
+/// Two slots used in turn, in different pages: a torn write leaves the other intact.
 const OFFSETS: [u64; 2] = [0, 4096];
 
-/// Between a write and the sync of it and of those that follow: a power loss finds a mark that is seconds old.
+/// Delay between a write and its sync, which includes later writes: after a power loss the mark is
+/// a few seconds old.
 const SYNC_AFTER: Duration = Duration::from_secs(5);
 
-/// Contents of a mark.
+/// The contents of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Noted {
-    /// Of the store that it belongs to.
+    /// Identity of the store that it belongs to.
     pub(super) identity: u64,
-    /// Changes that were committed.
+    /// Number of committed changes.
     pub(super) changes: u64,
-    /// When it was last written, by the file system's clock.
+    /// Time of the last write, by the file system's clock.
     pub(super) written_ms: UnixMs,
 }
 
-/// Where the mark of a database is.
+/// The path of a database's mark.
 pub(super) fn path(database: &Path) -> PathBuf {
     database.with_extension("mark")
 }
 
-/// The mark of a database; `None` where there is none, or none that can be understood.
+/// The mark of a database; `None` if it is missing or unreadable.
 pub(super) fn read(database: &Path) -> io::Result<Option<Noted>> {
     let file = match File::open(path(database)) {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -68,7 +69,7 @@ pub(super) fn read(database: &Path) -> io::Result<Option<Noted>> {
         }
     }
     if newest.is_none() {
-        tracing::warn!("high-water mark unreadable; whether changes are missing is not known");
+        tracing::warn!("high-water mark unreadable; missing changes cannot be detected");
     }
     Ok(newest)
 }
@@ -92,7 +93,7 @@ fn decode(slot: &[u8; SLOT_BYTES]) -> Option<(u64, u64)> {
     (encode(identity, changes) == *slot).then_some((identity, changes))
 }
 
-/// The mark of a served store. One that cannot be written is done without.
+/// The mark of a served store. If it cannot be written, the store works without it.
 #[derive(Debug)]
 pub(super) struct Mark {
     file: Option<Arc<File>>,
@@ -101,18 +102,18 @@ pub(super) struct Mark {
     changes: u64,
     turn: usize,
     unsynced: Arc<AtomicBool>,
-    /// Tells the thread that syncs it; that ends with the mark.
+    /// Signals the thread that syncs it; the thread ends with the mark.
     written: SyncSender<()>,
     works: bool,
 }
 
 impl Mark {
-    /// Begins the mark of the store with this identity, at so many changes.
+    /// Begins the mark of the store with this identity, at this number of changes.
     pub(super) fn begin(database: &Path, identity: u64, changes: u64) -> Self {
         let file = match make(&path(database), &encode(identity, changes)) {
             Ok(file) => Some(Arc::new(file)),
             Err(error) => {
-                tracing::warn!(%error, "high-water mark unavailable; a torn log would not be noticed");
+                tracing::warn!(%error, "high-water mark unavailable; a truncated log would go unnoticed");
                 None
             }
         };
@@ -122,7 +123,7 @@ impl Mark {
             let unsynced = unsynced.clone();
             let thread = std::thread::Builder::new().name("store-mark".to_owned());
             if let Err(error) = thread.spawn(move || keep_synced(&file, &unsynced, &writes)) {
-                tracing::warn!(%error, "high-water mark is synced by the system alone");
+                tracing::warn!(%error, "high-water mark not synced by the service; the system syncs it");
             }
         }
         Self {
@@ -136,7 +137,7 @@ impl Mark {
         }
     }
 
-    /// Notes that so many changes are committed.
+    /// Records the number of committed changes.
     pub(super) fn write(&mut self, changes: u64) {
         let Some(file) = &self.file else { return };
         if changes == self.changes {
@@ -147,23 +148,23 @@ impl Mark {
         let done = file.write_all_at(&slot, OFFSETS[self.turn]);
         self.turn = 1 - self.turn;
         if !self.unsynced.swap(true, Ordering::AcqRel) {
-            // Fails only where nobody syncs it.
+            // Fails only if no thread syncs it.
             let _ = self.written.try_send(());
         }
         if let Err(error) = &done
             && self.works
         {
-            tracing::warn!(%error, "high-water mark not written; a torn log may not be noticed");
+            tracing::warn!(%error, "high-water mark not written; a truncated log may go unnoticed");
         }
         self.works = done.is_ok();
     }
 }
 
-/// Syncs a mark some time after it was written, until it is closed. The writer never waits for it.
+/// Syncs a mark some time after each write, until it is closed. The writer never waits for it.
 fn keep_synced(file: &File, unsynced: &AtomicBool, writes: &Receiver<()>) {
     while writes.recv().is_ok() {
         let closed = writes.recv_timeout(SYNC_AFTER) == Err(RecvTimeoutError::Disconnected);
-        // First, so that what is written meanwhile is synced the next time.
+        // First, so that concurrent writes are synced the next time.
         unsynced.store(false, Ordering::Release);
         if let Err(error) = file.sync_data() {
             tracing::debug!(%error, "high-water mark not synced");
@@ -174,7 +175,7 @@ fn keep_synced(file: &File, unsynced: &AtomicBool, writes: &Receiver<()>) {
     }
 }
 
-/// Makes or takes over the file, both slots alike and synced.
+/// Creates or reuses the file, with both slots identical and synced.
 fn make(path: &Path, slot: &[u8]) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)

@@ -1,5 +1,5 @@
-//! The state that readers see without touching the disk, and the signal that wakes workers. The writer
-//! publishes each committed transaction here.
+//! The state that readers see without touching the disk, and the signals that wake workers. The
+//! writer publishes each committed transaction here.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,11 +20,11 @@ use crate::{Gap, TaskChange, metered};
 pub(super) struct Memory {
     pub(super) cache: Cache,
     pub(super) queue: Forecasts,
-    /// Waiting tasks whose references are not at hand.
+    /// Waiting tasks whose references are not stored.
     unready: AtomicUsize,
-    /// Whether the last commit worked.
+    /// Whether the last commit succeeded.
     writable: AtomicBool,
-    /// Whether the files of the store are those that it opened.
+    /// Whether the store's files are those that it opened.
     in_place: AtomicBool,
     gaps: RwLock<Vec<Gap>>,
     pub(super) previews: Previews,
@@ -63,7 +63,7 @@ impl Memory {
             self.queue.apply(&change);
             self.note_references(&change);
             self.cache.publish(change.id, change.after.clone());
-            // After the cache, by which a preview on its way is judged.
+            // After the cache, which decides whether an arriving preview is valid.
             self.previews.follow(&change);
             self.unfinished.follow(&change);
             if change.is_news() {
@@ -81,7 +81,7 @@ impl Memory {
         }
     }
 
-    /// Publishes the gaps as committed.
+    /// Publishes the committed gaps.
     pub(super) fn show_gaps(&self, gaps: Vec<Gap>) {
         *self.gaps.write().unwrap_or_else(PoisonError::into_inner) = gaps;
     }
@@ -91,7 +91,7 @@ impl Memory {
         gaps.clone()
     }
 
-    /// Follows how many waiting tasks have references that are not at hand.
+    /// Counts the waiting tasks whose references are not stored.
     fn note_references(&self, change: &Change) {
         let unready = |record: &Option<Arc<Record>>| {
             let waits = record.as_ref().filter(|record| record.is_waiting());
@@ -104,7 +104,7 @@ impl Memory {
         };
     }
 
-    /// Whether a waiting task has references that are not at hand.
+    /// Whether a waiting task has references that are not stored.
     pub(super) fn has_unready(&self) -> bool {
         self.unready.load(Ordering::Acquire) > 0
     }
@@ -113,22 +113,22 @@ impl Memory {
         self.writable.store(writable, Ordering::Release);
     }
 
-    /// Whether the last commit worked.
+    /// Whether the last commit succeeded.
     pub(super) fn is_writable(&self) -> bool {
         self.writable.load(Ordering::Acquire) && self.is_in_place()
     }
 
-    /// Whether the files of the store were those that it opened when the writer looked last.
+    /// Whether, at the writer's last check, the store's files were those that it opened.
     pub(super) fn is_in_place(&self) -> bool {
         self.in_place.load(Ordering::Acquire)
     }
 
-    /// Notes whether the files of the store are those that it opened.
+    /// Records whether the store's files are those that it opened.
     pub(super) fn set_in_place(&self, in_place: bool) {
         self.in_place.store(in_place, Ordering::Release);
     }
 
-    /// Moves when there may be something to claim or to fetch.
+    /// Moves when a task may be ready to claim or to fetch.
     pub(super) fn work_hints(&self) -> watch::Receiver<u64> {
         self.work.subscribe()
     }

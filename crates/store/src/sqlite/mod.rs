@@ -1,7 +1,8 @@
-//! The embedded store, in the order in which a change crosses it: `roles` (the interface) hands an
-//! operation (`insert`, `fetches`, `leases`, `owner`, `sweep`, `chores`, `keys`, `webhooks`) to the `writer`, which runs it in a
-//! `batch` against the `rows` and what it remembers of them (`standing`), commits, and publishes to `memory`
-//! (`cache`, `queue`), from where `reads` answer. One process serves a file at a time.
+//! The embedded store, in the order in which a change crosses it: `roles` (the interface) passes an
+//! operation (`insert`, `fetches`, `leases`, `owner`, `sweep`, `chores`, `keys`, `webhooks`) to the
+//! `writer`, which runs it in a `batch` against the `rows` and the state that it remembers of them
+//! (`standing`), commits, and publishes to `memory` (`cache`, `queue`), from which `reads` answer.
+//! One process serves a file at a time.
 
 mod backup;
 mod batch;
@@ -87,7 +88,7 @@ use shares::Shares;
 use workers::Registry;
 use writer::{Kept, Writer};
 
-/// Threads of the runtime that a store reads with at most, pages of lists apart.
+/// Maximum number of runtime threads for a store's reads, without pages of lists.
 pub const THREADS: usize = reads::CONNECTIONS + 2;
 
 /// Tasks and keys in one SQLite file, served by this process alone.
@@ -97,15 +98,15 @@ pub struct SqliteStore {
     clock: Arc<dyn Clock>,
     identity: u64,
     holds: Holds,
-    // Closed in this order: when the writer carries over the log for the last time, nobody reads it, and
-    // SQLite removes it with the last connection.
+    // Closed in this order: nobody reads the log during the writer's last checkpoint, and SQLite
+    // removes it with the last connection.
     readers: Arc<Readers>,
-    /// Shares of the readers, for questions that memory cannot answer.
+    /// Shares of the readers, for reads that memory cannot answer.
     reading: Shares,
     keys: Arc<KeyReader>,
     workers: Registry,
-    /// Places at the one connection of the keys: for those that were known a moment ago, and for
-    /// whatever else comes, so that keys nobody has do not hold up those that are.
+    /// Places at the single connection for keys: one for recently known keys, and one for all
+    /// others, so that unknown keys do not delay known ones.
     key_reading: [Pool; 2],
     unclean_starts: u64,
     _checkpointer: Checkpointer,
@@ -115,10 +116,10 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the store in the file at `path`, which is made where there is none.
+    /// Opens the store in the file at `path`, creating it if necessary.
     ///
     /// # Errors
-    /// [`OpenError`], with a message that is fit for an operator.
+    /// [`OpenError`], with a message for operators.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<Self, OpenError> {
         let OpenOptions {
             clock,
@@ -133,7 +134,7 @@ impl SqliteStore {
         }
         let conn = schema::open_writer(path, options)?;
         drop(judged);
-        // Of a process that was killed, also where the log had filled the disk.
+        // For the log of a killed process, even if it had filled the disk.
         carrying::carry_over(&conn);
         let memory = Arc::new(Memory::new(
             options.finished_cached_bytes_max,
@@ -147,7 +148,7 @@ impl SqliteStore {
         standing.unsettled = unclean_starts > 0;
         let identity = rows::counter(&conn, "identity").map_err(unavailable)?;
         let log = Log::default();
-        // Whatever the recovery has written is in it.
+        // Includes everything that the recovery has written.
         log.committed();
         let database = locks.database(path)?;
         let files = Files::of(path, database, log.clone()).map_err(schema::unavailable)?;
@@ -178,8 +179,8 @@ impl SqliteStore {
         })
     }
 
-    /// The record, from memory if it is there, which takes no thread and never waits. Otherwise
-    /// from the disk, in a share of `project`.
+    /// The record, from memory if possible, without a thread and without waiting. Otherwise from
+    /// disk, in a share of `project`.
     async fn find(
         &self,
         project: Option<&str>,
@@ -192,7 +193,7 @@ impl SqliteStore {
         self.read(project, read).await
     }
 
-    /// Runs `read` on a thread that may wait for the disk.
+    /// Runs `read` on a thread that may block.
     async fn read<T: Send + 'static>(
         &self,
         project: Option<&str>,
@@ -203,7 +204,7 @@ impl SqliteStore {
         Ok(read.await.map_err(stopped)??)
     }
 
-    /// The task, in any project or in one.
+    /// The task, in any project or in the given one.
     async fn find_task(
         &self,
         project: Option<&str>,

@@ -1,4 +1,4 @@
-//! A store in SQLite that is moved: read in one transaction, or filled.
+//! Moving a SQLite store: reads it in one transaction, or fills it.
 
 pub(super) mod export;
 pub(super) mod import;

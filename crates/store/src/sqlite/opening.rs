@@ -1,5 +1,5 @@
-//! Checks before a store is opened, so that a refusal changes nothing: whether
-//! the database is whole, in a bounded time, and whether it has all that its high-water mark names.
+//! Checks before a store is opened, so that a refusal changes nothing: whether the database is
+//! intact (for a limited time), and whether it has everything that its high-water mark counts.
 
 use std::fs;
 use std::path::Path;
@@ -13,14 +13,14 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 use super::{mark, schema};
 use crate::{Loss, OpenError, SqliteOptions};
 
-/// How long the check at an opening may take; the rest is the doctor's.
+/// Time limit of the check at an opening; `kinora doctor` checks everything.
 const CHECK_MAX: Duration = Duration::from_secs(1);
-/// Steps of SQLite between two looks at the clock.
+/// Number of SQLite steps between two looks at the clock.
 const CHECK_STEPS: i32 = 1000;
 /// Maximum number of reported findings of a check.
 const FINDINGS_MAX: usize = 20;
 
-/// Judges the store in the file at `path`. The connection has changed nothing, nor does its end.
+/// Checks the store in the file at `path`. The connection changes nothing, not even when it closes.
 pub(super) fn judge(
     path: &Path,
     options: &SqliteOptions,
@@ -28,7 +28,7 @@ pub(super) fn judge(
 ) -> Result<Option<Connection>, OpenError> {
     match refuse_emptied(path).and_then(|()| judge_there(path, clock)) {
         Err(error @ (OpenError::Damaged(_) | OpenError::Lost(_))) if options.accepts_loss => {
-            tracing::warn!(%error, "loss accepted; serving what is left");
+            tracing::warn!(%error, "loss accepted; serving the remaining data");
             Ok(None)
         }
         judged => judged,
@@ -44,7 +44,8 @@ fn judge_there(path: &Path, clock: &Arc<dyn Clock>) -> Result<Option<Connection>
     Ok(Some(conn))
 }
 
-/// SQLite removes the log beside an empty database at the first look, and with it all data that could be saved.
+/// SQLite removes the log beside an empty database when it first looks, and with it all data that
+/// could be saved.
 pub(super) fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
     let bytes = |path: &Path| fs::metadata(path).ok().map(|found| found.len());
     let mut log = path.as_os_str().to_owned();
@@ -64,7 +65,7 @@ fn judge_existing(
 ) -> Result<(), OpenError> {
     let version = schema::version(conn).map_err(named)?;
     if version > schema::known_version() {
-        // It is refused as such where it is migrated.
+        // The migration refuses it with the right error.
         return Ok(());
     }
     let limit = Limit {
@@ -75,14 +76,14 @@ fn judge_existing(
         Checked::Whole => {}
         Checked::Partly => tracing::info!(
             seconds = CHECK_MAX.as_secs(),
-            "database checked in part, for lack of time; `kinora doctor` checks all of it"
+            "database only partly checked, for lack of time; `kinora doctor` checks everything"
         ),
         Checked::Damaged(findings) => return Err(OpenError::Damaged(findings.join("; "))),
     }
     lost(path, Some(conn))
 }
 
-/// A connection that leaves the log as it is when it ends.
+/// A connection that leaves the log unchanged when it closes.
 fn connect(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(schema::unavailable)?;
@@ -91,7 +92,7 @@ fn connect(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// How long a check may take.
+/// Time limit of a check.
 #[derive(Debug)]
 pub(super) struct Limit {
     time: Duration,
@@ -102,13 +103,13 @@ pub(super) struct Limit {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Checked {
     Whole,
-    /// The checked part is whole; the check ran out of time.
+    /// The checked part is intact; the time ran out.
     Partly,
     Damaged(Vec<String>),
 }
 
-/// Runs SQLite's check of pages, rows and indexes. `quick_check` would not compare indexes with their tables,
-/// and an index that disagrees ends lists early; a limit bounds both alike.
+/// Runs SQLite's check of pages, rows and indexes. `quick_check` would not compare indexes with
+/// their tables, and a wrong index ends lists early; a limit bounds both alike.
 pub(super) fn check(conn: &mut Connection, limit: Option<Limit>) -> Result<Checked, OpenError> {
     if let Some(Limit { time, since }) = limit {
         conn.progress_handler(CHECK_STEPS, Some(move || since.elapsed() >= time))
@@ -191,7 +192,7 @@ pub(super) fn lost(path: &Path, conn: Option<&Connection>) -> Result<(), OpenErr
     }))
 }
 
-/// The identity that a database stores of itself.
+/// The identity that a database stores.
 #[derive(Debug, Default)]
 struct Known {
     identity: Option<u64>,

@@ -1,4 +1,4 @@
-//! For operators, beside the process that serves the store.
+//! Operators' queries, beside the process that serves the store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::inspector::Inspector;
 use super::{key_log, overview, tallies};
 use crate::{KeyAction, OpenError, Operations, Overview, StoreError, TallyRequest, TallyRow};
 
-/// A store that is looked at. Commands have a thread to themselves, and may wait for the disk on it.
+/// A store opened for queries. Commands have their own thread, which may block.
 #[derive(Debug)]
 pub(crate) struct SqliteOperations {
     inspector: Inspector,
@@ -18,7 +18,7 @@ pub(crate) struct SqliteOperations {
 }
 
 impl SqliteOperations {
-    /// The store in the file at `path`.
+    /// Opens the store in the file at `path`.
     pub(crate) fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
         let inspector =
             Inspector::open(path)?.ok_or_else(|| OpenError::Missing(path.to_owned()))?;

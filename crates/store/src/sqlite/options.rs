@@ -1,25 +1,26 @@
-//! Options of this store alone.
+//! Options of the SQLite store.
 
-/// How a SQLite store is opened.
+/// How to open a SQLite store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SqliteOptions {
-    /// Tasks that a dead process of this store left running go back to the queue at once,
-    /// unless one ran alone in its last attempt, of so many: the first sweep ends that one.
+    /// Tasks that a dead process left running return to the queue immediately, except one that ran
+    /// alone in its last attempt of this many: the first sweep ends that one.
     pub attempts_max: u32,
-    /// Memory for finished tasks that are polled or listed, in bytes. Unfinished ones are always there.
+    /// Maximum bytes of memory for finished tasks that are polled or listed. Unfinished ones are
+    /// always in memory.
     pub finished_cached_bytes_max: u64,
     /// How long a change waits for another process (a key command, a backup) that is writing.
     pub busy_timeout_ms: u32,
-    /// Bound on the database file, in pages of 4 KiB; `None` for none. Past it submits are
-    /// refused as by a full disk.
+    /// Limit of the database file, in pages of 4 KiB; `None` for no limit. Beyond it, submits are
+    /// refused as on a full disk.
     pub pages_max: Option<u32>,
-    /// By so much the fencing tokens of this opening are past all earlier ones. Drawn at random (up to
-    /// 2^40), so that copies of a store that both go on never use the same tokens.
+    /// How far to advance the fencing tokens past all earlier ones. Random (up to 2^40), so that
+    /// copies of a store never use the same tokens if both continue.
     pub token_stride: u64,
-    /// Whether to serve a store that is damaged or that lacks acknowledged changes.
+    /// Whether to serve a store that is damaged or lacks acknowledged changes.
     pub accepts_loss: bool,
-    /// Whether reads and writes of the disk are done by who asks, which is a thread of the runtime, so that a
-    /// simulation does not depend on the order of threads.
+    /// Whether the calling thread of the runtime does reads and writes itself, so that a simulation
+    /// does not depend on the order of threads.
     pub on_the_spot: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What waits, runs and has just ended, by the rows of a store.
+//! The queue, running tasks and recent ends, from the rows of a store.
 
 use kinora_contract::UnixMs;
 use kinora_contract::limits::OVERVIEW_RUNNING_MAX;
@@ -10,11 +10,11 @@ use super::workers;
 use crate::operations::LATELY_MS;
 use crate::{Overview, RunningTask};
 
-/// The model of a task; empty where its spec cannot be read.
+/// The model of a task; empty if its spec cannot be read.
 const MODEL: &str =
     "CASE WHEN json_valid(spec) THEN coalesce(json_extract(spec, '$.model'), '') ELSE '' END";
 
-/// The store as it stands, all of it at one moment.
+/// The state of the store, all at one moment.
 pub(super) fn read(conn: &Connection, now_ms: UnixMs) -> Done<Overview> {
     let snapshot = conn.unchecked_transaction()?;
     let mut overview = Overview {
@@ -43,7 +43,7 @@ fn read_queue(conn: &Connection, overview: &mut Overview) -> Done<()> {
 }
 
 fn read_running(conn: &Connection, overview: &mut Overview) -> Done<()> {
-    // The first condition is that of the index of unfinished tasks.
+    // The first condition matches the index of unfinished tasks.
     let mut query = conn.prepare_cached(&format!(
         "SELECT id, project, {MODEL}, progress, attempt, coalesce(started_at_ms, created_at_ms), \
          coalesce(worker, '') FROM tasks \
@@ -52,7 +52,7 @@ fn read_running(conn: &Connection, overview: &mut Overview) -> Done<()> {
     let mut rows = query.query([int(OVERVIEW_RUNNING_MAX as u64)])?;
     while let Some(row) = rows.next()? {
         let id: String = row.get(0)?;
-        // One that cannot be read is nothing to follow.
+        // An unreadable id is ignored.
         let Ok(id) = id.parse() else { continue };
         let begun_ms = row.get::<_, i64>(5)?.unsigned_abs();
         overview.running.push(RunningTask {
@@ -68,7 +68,7 @@ fn read_running(conn: &Connection, overview: &mut Overview) -> Done<()> {
     Ok(())
 }
 
-/// By the index of each project's ended tasks: a project has usage as long as it has any.
+/// Uses the index of each project's ended tasks: a project has a usage row while it has any tasks.
 fn read_ended(conn: &Connection, overview: &mut Overview) -> Done<()> {
     let mut query = conn.prepare_cached(
         "SELECT count(*) FILTER (WHERE t.phase = 'completed'), count(*) FILTER (WHERE t.phase = 'failed') \

@@ -1,4 +1,4 @@
-//! Operations of a task's owner: cancel and delete. Another project's task does not exist.
+//! Operations of a task's owner: cancel and delete. Another project's task counts as missing.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct Cancel {
     pub(super) retention_ms: u64,
 }
 
-/// The result, before it becomes an answer.
+/// The result before it becomes an answer.
 #[derive(Debug)]
 pub(super) enum Outcome {
     Cancelled(Arc<Record>),
@@ -54,7 +54,7 @@ impl Operation for Cancel {
     }
 }
 
-/// Removes a task in any phase, also one that cannot be read.
+/// Removes a task in any phase, even an unreadable one.
 #[derive(Debug)]
 pub(super) struct Delete {
     pub(super) project: String,
@@ -76,11 +76,11 @@ impl Operation for Delete {
         };
         let files = rows::files(artifact.as_deref());
         chore_rows::note_files(batch.conn, &files)?;
-        // Noted only, for the sweep: its worker may be putting them this moment.
+        // Only recorded, for the sweep: its worker may be storing them at this moment.
         match batch.find(self.id) {
             Ok(Some(record)) => {
                 let effects = Effects::of_deletion(&record, batch.now.wall_ms);
-                // The row says with how much it was charged.
+                // The row contains its charge.
                 let effects = Effects {
                     bytes: 0,
                     tasks: 0,
@@ -107,7 +107,7 @@ pub(super) fn remove(batch: &mut Batch<'_>, id: TaskId, seq: i64) -> Done<()> {
         .query_row([seq], |row| {
             let project: Option<String> = row.get(0).ok();
             let (bytes, tasks) = (row.get(1)?, row.get(2)?);
-            // A damaged project is charged with nothing.
+            // A damaged project is charged nothing.
             Ok(project.map(|project| Charge::of(&project, bytes, tasks)))
         })?;
     if let Some(removed) = removed {

@@ -1,5 +1,5 @@
-//! Pages of a list: one query reads their rows in order, and memory says how the tasks stand that it knows.
-//! A row that cannot be read is left out, and ends nothing.
+//! Pages of a list: one query reads their rows in order, and memory supplies the state of cached
+//! tasks. Unreadable rows are omitted, and do not end the list.
 
 use std::sync::Arc;
 
@@ -14,18 +14,18 @@ use super::rows;
 use crate::page::Filling;
 use crate::{Order, Page, PageRequest};
 
-/// Rows of one page that may be left out: a page reads no more of those that cannot be read.
+/// Maximum number of unreadable rows that one page skips.
 const LEFT_OUT_MAX: usize = 1_000;
 
 /// Reads a page.
 pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) -> Done<Page> {
-    // Taken before the rows: what is published meanwhile makes them too old to be kept. A walk through all tasks
-    // keeps none, or it would push out those that are asked for.
+    // Taken before reading the rows: records published in the meantime are newer. A walk through
+    // all tasks caches none, since it would push out those in use.
     let editions = request.after.is_none().then(|| memory.cache.editions());
     let after = match (request.after, request.order) {
         (Some(id), _) => id.to_string(),
         (None, Order::Ascending) => String::new(),
-        // Sorts behind every id.
+        // Sorts after every id.
         (None, Order::Descending) => "~".to_owned(),
     };
     let mut query = conn.prepare_cached(&sql(request.order))?;
@@ -59,7 +59,7 @@ fn sql(order: Order) -> String {
     )
 }
 
-/// The record of a row, as memory knows it or as it is written; `None` if it cannot be read.
+/// The record of a row, from memory or from the row itself; `None` if it cannot be read.
 fn record(
     row: &Row<'_>,
     memory: &Memory,

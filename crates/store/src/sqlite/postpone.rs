@@ -1,4 +1,4 @@
-//! Keeps ended tasks longer whose times were set by a clock that has been corrected since.
+//! Postpones the expiry of ended tasks whose times come from a clock that has been corrected since.
 
 use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Event;
@@ -15,7 +15,7 @@ impl Operation for Postpone {
     type Output = Option<ExpiryCursor>;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Option<ExpiryCursor>> {
-        // Last ones first: what is moved lands behind the place at which the next call goes on.
+        // Last ones first: a postponed task ends up behind the place where the next call continues.
         let found = ended(self, batch)?;
         let more = found.len() == self.batch;
         let last = found.last().map(|(place, _)| *place);
@@ -41,10 +41,10 @@ impl Postpone {
     }
 }
 
-/// A batch of those that may be meant, those that expire last first. One that ended at another time counts as well,
-/// without an id: a call must not search a whole store for the last one.
+/// A batch of candidates, those that expire last first. One that ended at another time counts too,
+/// without an id: a call must not search the whole store for the last one.
 fn ended(request: &Postpone, batch: &Batch<'_>) -> Done<Vec<(ExpiryCursor, Option<TaskId>)>> {
-    // One upper bound, so that the index is entered where the last call ended.
+    // A single upper bound, so that the index is entered where the last call ended.
     let last_ms = request.expires_before_ms().saturating_sub(1);
     let last_ms = last_ms.min(request.below.expires_at_ms);
     let mut found = Vec::new();
@@ -69,7 +69,7 @@ fn ended(request: &Postpone, batch: &Batch<'_>) -> Done<Vec<(ExpiryCursor, Optio
             };
             let ended_at_ms = row.get::<_, Option<i64>>(3)?.map(i64::unsigned_abs);
             let is_meant = ended_at_ms.is_some_and(|at_ms| request.is_meant(at_ms));
-            // One whose id cannot be read is left: it ages like all others.
+            // An unreadable id is left alone: its task ages like all others.
             let id = row.get_ref(2)?.as_str().ok();
             let id = id.filter(|_| is_meant).and_then(|id| id.parse().ok());
             found.push((place, id));

@@ -1,6 +1,6 @@
-//! Whether the files that this process has open are still those at their paths. A file that was removed or
-//! replaced takes every change with it, and SQLite goes on writing to it without an error: so the writer looks
-//! before it commits, and refuses.
+//! Checks that the files that this process has open are still those at their paths. If a file is
+//! removed or replaced, all later changes are lost with it, and SQLite keeps writing to it without
+//! an error. So the writer checks before it commits, and refuses.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -8,9 +8,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How old a look may be when something is committed.
+/// Maximum age of a check at a commit.
 const FRESH: Duration = Duration::from_millis(250);
-/// A log of so few bytes is not worth carrying over for the room that it takes.
+/// A log smaller than this is not worth a checkpoint for its space.
 const LOG_BYTES_MIN: u64 = 256 << 10;
 
 /// The files of an open store.
@@ -19,7 +19,7 @@ pub(super) struct Presence {
     database: Opened,
     log: Opened,
     others: Vec<Opened>,
-    /// When it looked last, by the store's steady clock.
+    /// Time of the last check, by the store's steady clock.
     looked: Option<Duration>,
     seen: Seen,
 }
@@ -31,29 +31,29 @@ struct Opened {
     id: (u64, u64),
 }
 
-/// Result of the last look.
+/// Result of the last check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seen {
-    /// Names of the files that are gone, or that others have replaced.
+    /// Names of the files that are missing or replaced.
     pub(super) gone: Vec<String>,
     /// Whether the database itself is among them.
     pub(super) database_gone: bool,
-    /// Bytes that are free and those of the log together; `None` where the file system does not say.
+    /// Free bytes plus those of the log; `None` if the file system does not report them.
     pub(super) room_bytes: Option<u64>,
-    /// Whether the log takes half of the room that is left or more: the database may need as much to
-    /// take it in.
+    /// Whether the log takes half or more of the remaining space: the database may need as much to
+    /// absorb it.
     pub(super) crowded: bool,
 }
 
 impl Presence {
-    /// The files of the database at `path`, whose log and index must be there.
+    /// The files of the database at `path`, whose log and index must exist.
     pub(super) fn of(path: &Path) -> io::Result<Self> {
         let beside = |path: &Path, suffix: &str| {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);
             Opened::at(name.into())
         };
-        // SQLite follows a link to the database, and has its own files where that leads.
+        // SQLite follows a link to the database, and keeps its own files beside the target.
         let real = fs::canonicalize(path)?;
         Ok(Self {
             database: Opened::at(path.to_owned())?,
@@ -64,7 +64,7 @@ impl Presence {
         })
     }
 
-    /// Looks, unless the last look is fresh at `now`; returns whether it did.
+    /// Checks, unless the last check is fresh at `now`; returns whether it did.
     pub(super) fn look(&mut self, now: Duration) -> bool {
         let is_fresh = |looked| now.saturating_sub(looked) < FRESH;
         let fresh = self.looked.is_some_and(is_fresh);
@@ -75,7 +75,7 @@ impl Presence {
         !fresh
     }
 
-    /// Result of the last look.
+    /// Result of the last check.
     pub(super) const fn seen(&self) -> &Seen {
         &self.seen
     }
@@ -95,7 +95,7 @@ impl Presence {
         }
     }
 
-    /// A file system that does not report free space still reports that it is full.
+    /// A file system that does not report free space still reports when it is full.
     fn free_bytes(&self) -> Option<u64> {
         let found = rustix::fs::statvfs(&self.database.path).ok()?;
         Some(found.f_bavail.saturating_mul(found.f_frsize.max(1)))
@@ -108,7 +108,7 @@ impl Opened {
         Ok(Self { path, id })
     }
 
-    /// Of the file at the path, if it is the one that was opened.
+    /// Metadata of the file at the path, if it is the one that was opened.
     fn metadata(&self) -> Option<Metadata> {
         fs::metadata(&self.path)
             .ok()

@@ -1,4 +1,4 @@
-//! Pictures of work in progress, by task. In memory alone: they go with the lease that they came under.
+//! Previews of running tasks. Only in memory: they are dropped with their lease.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,12 +14,12 @@ pub(super) struct Previews {
     of_tasks: Mutex<OfTasks>,
 }
 
-/// Each with the token of the lease that it came under.
+/// Each with the token of its lease.
 type OfTasks = HashMap<TaskId, (u64, Arc<[u8]>)>;
 
 impl Previews {
-    /// Replaces the preview that came under this lease, if the lease `is_held`; that is asked under the lock, so
-    /// that none is put after its run's end was followed.
+    /// Replaces the preview under this lease, if the lease `is_held`; checked under the lock, so
+    /// that none is stored after the end of its run was processed.
     pub(super) fn put(&self, lease: &Lease, preview: Arc<[u8]>, is_held: impl Fn() -> bool) {
         let mut previews = self.lock();
         if is_held() {
@@ -32,7 +32,7 @@ impl Previews {
         self.lock().get(&id).map(|(_, preview)| preview.clone())
     }
 
-    /// Drops the preview of a run that is over.
+    /// Drops the preview of a run that has ended.
     pub(super) fn follow(&self, change: &Change) {
         let lease = |record: &Option<Arc<Record>>| record.as_ref()?.running_lease();
         let (was, is) = (lease(&change.before), lease(&change.after));

@@ -1,5 +1,5 @@
-//! Reads that memory cannot answer: a few read-only connections. Callers bring a thread that may
-//! block: a page of a slow disk takes longer than all other requests together.
+//! Reads that memory cannot answer, on a few read-only connections. Callers provide a thread that
+//! may block: a page from a slow disk takes longer than all other requests together.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ use crate::{
     SecretKey, SqliteOptions, TallyRequest, TallyRow, Webhook,
 };
 
-/// Reads at a time.
+/// Maximum number of concurrent reads.
 pub(super) const CONNECTIONS: usize = 4;
 
 /// The readers.
@@ -40,7 +40,7 @@ impl Readers {
         })
     }
 
-    /// All connections, kept from all others: a disk that does not answer.
+    /// Occupies all connections, to simulate a disk that does not answer.
     #[cfg(test)]
     pub(super) fn keep_busy(&self) -> Vec<std::sync::MutexGuard<'_, Connection>> {
         let connections = self.connections.iter();
@@ -48,7 +48,7 @@ impl Readers {
         held.collect()
     }
 
-    /// The record, from memory where it is there.
+    /// The record, from memory if it is there.
     pub(super) fn find(&self, memory: &Memory, id: TaskId) -> Done<Option<Arc<Record>>> {
         let edition = match memory.cache.get(id) {
             Ok(record) => return Ok(Some(record)),
@@ -61,7 +61,7 @@ impl Readers {
         Ok(found)
     }
 
-    /// The record that the same request has made under its key.
+    /// The record that the same request created under its key.
     pub(super) fn find_twin(
         &self,
         memory: &Memory,
@@ -69,7 +69,7 @@ impl Readers {
         idempotency: &Idempotency,
     ) -> Done<Option<Arc<Record>>> {
         match self.with(|conn| insert::bound(conn, project, idempotency))? {
-            // One that is deleted between the two looks has freed its key.
+            // If it was deleted between the two looks, its key is free.
             Some(Bound::Same(id)) => self.find(memory, id),
             _ => Ok(None),
         }
@@ -81,12 +81,13 @@ impl Readers {
             let mut query =
                 conn.prepare_cached("SELECT id FROM tasks WHERE id < ?1 ORDER BY id DESC LIMIT 1")?;
             let found = query.query_row([bound.to_string()], |row| row.get::<_, String>(0));
-            // One that cannot be read is nothing to follow.
+            // An unreadable id is ignored.
             Ok(found.optional()?.and_then(|id| id.parse().ok()))
         })
     }
 
-    /// Tasks of a project that ended at `from_ms` or later, those that ended last, in the order of their ends.
+    /// Tasks of a project that ended at `from_ms` or later: the last ones to end, in the order of
+    /// their ends.
     pub(super) fn ended(
         &self,
         request: &EndedRequest,
@@ -102,7 +103,7 @@ impl Readers {
             let mut ended = Vec::new();
             while let Some(row) = rows.next()? {
                 let (at_ms, id): (i64, String) = (row.get(0)?, row.get(1)?);
-                // One that cannot be read is nothing to follow.
+                // An unreadable id is ignored.
                 ended.extend(id.parse().ok().map(|id| (at_ms.unsigned_abs(), id)));
             }
             ended.reverse();
@@ -110,7 +111,7 @@ impl Readers {
         })
     }
 
-    /// A page: the index on disk says which, memory says how they stand.
+    /// A page: the index on disk selects the tasks, memory supplies their states.
     pub(super) fn list(&self, memory: &Memory, request: &PageRequest) -> Done<Page> {
         self.with(|conn| pages::read(conn, memory, request))
     }
@@ -130,12 +131,12 @@ impl Readers {
         self.with(|conn| key_log::read(conn, project))
     }
 
-    /// What waits, runs and has just ended.
+    /// The queue, running tasks and recent ends.
     pub(super) fn overview(&self, now_ms: UnixMs) -> Done<Overview> {
         self.with(|conn| overview::read(conn, now_ms))
     }
 
-    /// The key that signs result addresses.
+    /// The key that signs result URLs.
     pub(super) fn signing_key(&self) -> Done<Option<SecretKey>> {
         self.with(secrets::signing_key)
     }
@@ -145,7 +146,7 @@ impl Readers {
         self.with(webhooks::list)
     }
 
-    /// The newest deliveries to one.
+    /// The newest deliveries to one webhook.
     pub(super) fn deliveries(&self, webhook: &str, count: usize) -> Done<Vec<Delivery>> {
         self.with(|conn| webhooks::log(conn, webhook, count))
     }

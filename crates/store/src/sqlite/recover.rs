@@ -1,5 +1,5 @@
-//! The state of a store after opening: the queue and the cache of unfinished tasks. The lock on
-//! the file proves that the former workers are dead, so their leases end at once.
+//! The state of a store after opening: the queue and the cache of unfinished tasks. The lock on the
+//! file proves that the former workers are dead, so their leases end immediately.
 
 use std::sync::Arc;
 
@@ -20,11 +20,10 @@ use crate::queue::alone::Company;
 use crate::usages::Usages;
 use crate::{Attempt, SqliteOptions};
 
-/// Larger numbers were never counted up to: a damaged one is found before it is used.
+/// Larger numbers are never reached by counting, so a damaged one is found before it is used.
 const NUMBER_MAX: u64 = 1 << 62;
 
-/// Reads the unfinished tasks, gives back to the queue what was running, and shows them to
-/// `memory`.
+/// Reads the unfinished tasks, requeues those that were running, and publishes them to `memory`.
 pub(super) fn recover(
     conn: &Connection,
     memory: &Memory,
@@ -64,8 +63,8 @@ pub(super) fn recover(
     Ok(standing)
 }
 
-/// Past all tokens that this store has given out, by a stride that differs from opening to opening: copies
-/// of a store never use the same ones, nor the same keys of files.
+/// Past all tokens that this store has issued, by a stride that differs at each opening: copies of
+/// a store never use the same ones, nor the same file keys.
 fn first_token(conn: &Connection, unfinished: &[Arc<Record>], stride: u64) -> Done<u64> {
     let counted = counter(conn, "token")?;
     let held = unfinished.iter().filter_map(|record| record.token()).max();
@@ -74,13 +73,13 @@ fn first_token(conn: &Connection, unfinished: &[Arc<Record>], stride: u64) -> Do
         tracing::error!(
             counted,
             held,
-            "token counter damaged: it is behind a lease; raised"
+            "token counter damaged: behind a lease; raised it"
         );
     }
     Ok(counted.max(held).saturating_add(stride))
 }
 
-/// One of the counters, if it can be true.
+/// One of the counters, if its value is plausible.
 fn counter(conn: &Connection, name: &str) -> Done<u64> {
     let value = rows::counter(conn, name)?;
     if value > NUMBER_MAX {
@@ -101,7 +100,7 @@ fn unfinished(conn: &Connection) -> Done<Vec<Arc<Record>>> {
         match rows::read(row) {
             Ok(record) => records.push(Arc::new(record)),
             Err(Fault::Corrupt(error)) => {
-                tracing::error!(error, "a task that cannot be read is left where it stands");
+                tracing::error!(error, "unreadable task skipped");
             }
             Err(fault) => return Err(fault),
         }
@@ -136,8 +135,8 @@ fn requeue(
     let Err(fault) = requeued else {
         return Ok(batch.into_changes());
     };
-    // A full disk is no reason not to serve what is there: leases of another process are over.
-    tracing::warn!(%fault, "tasks that a dead process ran wait for the first sweep");
+    // A full disk must not prevent serving: leases of another process are over anyway.
+    tracing::warn!(%fault, "tasks of a dead process not requeued yet; the first sweep will do it");
     batch.undo_to(Mark::default());
     if !conn.is_autocommit() {
         conn.execute_batch("ROLLBACK")?;
@@ -145,7 +144,7 @@ fn requeue(
     Ok(Vec::new())
 }
 
-/// A copy's tasks go on elsewhere, or ended later: nobody died.
+/// The tasks of a copy continue elsewhere, or ended later: no worker died.
 fn given_back(record: &Record) -> Event {
     Event::Released {
         token: record.token().unwrap_or(0),

@@ -1,4 +1,5 @@
-//! The traits of the store, each in a file: answers from memory, or an operation for the writer.
+//! The traits of the store, one per file: they answer from memory, or pass an operation to the
+//! writer.
 
 mod chores;
 mod operations;

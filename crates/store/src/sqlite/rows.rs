@@ -1,4 +1,4 @@
-//! Rows of the table `tasks`: to records and back.
+//! Rows of the table `tasks`: conversion to records and back.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ pub(super) fn store(conn: &Connection, before: &Record, after: &Record) -> Done<
     }
 }
 
-/// Writes how far references are. Fetches are leased in memory alone.
+/// Writes the state of the references. Fetches are leased only in memory.
 fn store_references(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     let ready = |record: &Record| record.references == References::AtHand;
     if ready(after) && !ready(before) {
@@ -114,7 +114,7 @@ fn update(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     set_texts(conn, before, after)
 }
 
-/// Writes spec and metadata if they were decided or dropped.
+/// Writes spec and metadata if they were completed or dropped.
 fn set_texts(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     let (was, is) = (&before.task, &after.task);
     if was.spec == is.spec && was.metadata == is.metadata {
@@ -137,7 +137,7 @@ fn set_reference_bytes(conn: &Connection, record: &Record) -> Done<()> {
     expect_one(query.execute(params![references, charged, int(record.seq)])?)
 }
 
-/// Writes a project's usage; a project without any has no row.
+/// Writes a project's usage; a project without tasks has no row.
 pub(super) fn set_usage(conn: &Connection, project: &str, usage: Usage) -> Done<()> {
     if usage == Usage::default() {
         let mut query = conn.prepare_cached("DELETE FROM usage WHERE project = ?1")?;
@@ -164,7 +164,7 @@ pub(super) fn usages(conn: &Connection) -> Done<Vec<(String, Usage)>> {
     Ok(usages.collect::<Result<_, _>>()?)
 }
 
-/// Extends a lease, without touching what the indexes hold.
+/// Extends a lease without touching indexed columns.
 pub(super) fn renew(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET progress = ?1, engine = ?2, lease_until_ms = ?3, warnings = ?4, \
@@ -188,7 +188,7 @@ pub(super) fn renew(conn: &Connection, before: &Record, after: &Record) -> Done<
     set_texts(conn, before, after)
 }
 
-/// Remembers that all references of a waiting task are at hand.
+/// Records that all references of a waiting task are stored.
 fn set_references_ready(conn: &Connection, seq: u64) -> Done<()> {
     let mut query = conn.prepare_cached(
         "UPDATE tasks SET references_ready = 1 WHERE seq = ?1 AND phase = 'waiting'",
@@ -212,7 +212,7 @@ pub(super) fn counter(conn: &Connection, name: &str) -> Done<u64> {
     value.ok_or_else(|| Fault::Corrupt(format!("the counter {name} is missing")))
 }
 
-/// What there is.
+/// The contents of the store.
 pub(super) fn holds(conn: &Connection) -> Done<Holds> {
     let tasks = conn.prepare("SELECT 1 FROM tasks LIMIT 1")?.exists([])?;
     let mut query = conn.prepare(
@@ -220,7 +220,7 @@ pub(super) fn holds(conn: &Connection) -> Done<Holds> {
          ORDER BY expires_at_ms DESC LIMIT ?1",
     )?;
     let artifacts = query.query_map([HELD_RESULTS_MAX], |row| row.get::<_, String>(0))?;
-    // Reading the task reports one that cannot be read.
+    // Reading the task reports an unreadable artifact.
     let artifacts = artifacts.filter_map(Result::ok);
     let results = artifacts.filter_map(|text| from_str::<Artifact>(&text).ok());
     Ok(Holds {
@@ -229,7 +229,7 @@ pub(super) fn holds(conn: &Connection) -> Done<Holds> {
     })
 }
 
-/// Whose row it is.
+/// The task id of a row.
 pub(super) fn id(row: &Row<'_>) -> Done<TaskId> {
     let id = row.get_ref(const { at("id") })?.as_str()?;
     id.parse()
@@ -301,7 +301,7 @@ fn state(row: &Row<'_>) -> Done<State> {
     })
 }
 
-/// A stored class.
+/// Parses a stored priority.
 pub(super) fn priority(rank: i16) -> Done<Priority> {
     let known = Priority::from_rank(rank);
     known.ok_or_else(|| Fault::Corrupt(format!("unknown priority {rank}")))
@@ -324,13 +324,13 @@ fn time(row: &Row<'_>, column: usize) -> Done<Option<u64>> {
     })
 }
 
-/// Memory and disk say the same, or nothing is changed.
+/// If memory and disk disagree, nothing is changed.
 fn expect_one(changed: usize) -> Done<()> {
     if changed == 1 {
         Ok(())
     } else {
         Err(Fault::Corrupt(
-            "a row is not as it was last written".to_owned(),
+            "a row differs from the last write".to_owned(),
         ))
     }
 }

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::carrying;
 use crate::{OpenError, SqliteOptions};
 
-/// In order; the version of a schema is how many of them it has seen.
+/// In order; the version of a schema is the number of its migrations.
 const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0001_tasks.sql"),
     include_str!("../../../../migrations/sqlite/0002_identity.sql"),
@@ -31,15 +31,15 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0019_trace.sql"),
 ];
 
-/// The schema that this program knows.
+/// The schema version of this program.
 pub(super) fn known_version() -> u32 {
     u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)
 }
 
-/// Pages of the log that are carried into the database at once (64 MiB): submits wait meanwhile,
-/// so that a quarter of it made their 99th percentile half as long again.
+/// Number of log pages per checkpoint (64 MiB): submits wait meanwhile, and a quarter of it made
+/// their 99th percentile half as long again.
 pub(super) const CHECKPOINT_PAGES: u32 = 16_000;
-/// A log that has grown past this, under a long reader, shrinks again.
+/// A log that has grown past this, because of a long reader, shrinks again.
 const LOG_BYTES_MAX: u32 = 128 << 20;
 
 /// A connection that writes; the schema is up to date after it.
@@ -51,12 +51,12 @@ pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
     configure(&conn, options).map_err(unavailable)?;
     migrate(&conn)?;
-    // A new database's name must survive a crash as its contents do.
+    // A new database's name must survive a crash like its contents.
     kinora_durable::sync_name(path).map_err(unavailable)?;
     Ok(conn)
 }
 
-/// A connection that carries the log into the database.
+/// A connection for checkpoints.
 pub(super) fn open_checkpointer(
     path: &Path,
     options: &SqliteOptions,
@@ -67,16 +67,16 @@ pub(super) fn open_checkpointer(
     Ok(conn)
 }
 
-/// A connection for a backup, to a store that is there; its schema stays as it is.
+/// A connection to an existing store, for a backup; it leaves the schema unchanged.
 pub(super) fn open_source(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     if !path.try_exists().map_err(unavailable)? {
         return Err(OpenError::Missing(path.to_owned()));
     }
-    // Not for reading alone, since the log's index may have to be made.
+    // Not read-only, since the log's index may have to be created.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
-    // The last connection to close carries the log over. A backup of a store that crashed must not: opening the
-    // store judges whether the log is whole.
+    // The last connection to close runs a checkpoint. A backup of a crashed store must not: the
+    // next opening checks whether the log is intact.
     let mut log = fs::canonicalize(path)
         .map_err(unavailable)?
         .into_os_string();
@@ -94,7 +94,7 @@ pub(super) fn open_source(path: &Path, options: &SqliteOptions) -> Result<Connec
     Ok(conn)
 }
 
-/// A connection to a snapshot, which never changes.
+/// A connection to a snapshot, which never changes it.
 pub(super) fn open_snapshot(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
@@ -102,7 +102,7 @@ pub(super) fn open_snapshot(path: &Path) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// The version of a schema that this program can read.
+/// The version of a schema, if this program can read it.
 pub(super) fn readable_version(conn: &Connection) -> Result<u32, OpenError> {
     let known = u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX);
     match version(conn)? {
@@ -111,7 +111,7 @@ pub(super) fn readable_version(conn: &Connection) -> Result<u32, OpenError> {
     }
 }
 
-/// A connection that only reads. The schema must be there.
+/// A read-only connection. The schema must exist.
 pub(super) fn open_reader(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
@@ -136,8 +136,9 @@ fn busy_timeout(options: &SqliteOptions) -> Duration {
     Duration::from_millis(options.busy_timeout_ms.into())
 }
 
-/// Prepares each statement once. Without the planner's stability guarantee SQLite plans a statement anew whenever a
-/// bound value changes that might choose another index (<https://sqlite.org/queryplanner-ng.html#qpstab>).
+/// Prepares each statement once. Without the planner's stability guarantee, SQLite plans a
+/// statement again whenever a bound value changes that might select another index
+/// (<https://sqlite.org/queryplanner-ng.html#qpstab>).
 fn keep_prepared(conn: &Connection, statements: usize) -> rusqlite::Result<()> {
     conn.set_prepared_statement_cache_capacity(statements);
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -148,12 +149,12 @@ fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()>
     conn.busy_timeout(busy_timeout(options))?;
     keep_prepared(conn, 64)?;
     begin_log(conn, options)?;
-    // In WAL, NORMAL would not sync before the reply: a power cut could take an accepted task.
+    // In WAL mode, NORMAL would not sync before the reply: a power cut could lose an accepted task.
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
     conn.pragma_update(None, "foreign_keys", true)?;
-    // Deleted rows are overwritten; see `checkpoint` for the log.
+    // Overwrites deleted rows; for the log see `checkpoint`.
     conn.pragma_update(None, "secure_delete", true)?;
     conn.pragma_update(None, "cache_size", -16_384)?;
     if let Some(pages) = options.pages_max {
@@ -162,8 +163,8 @@ fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()>
     Ok(())
 }
 
-/// Turns on the write-ahead log. SQLite does not wait for its turn here, as it does elsewhere,
-/// when several processes open a new database at once.
+/// Turns on the write-ahead log. SQLite does not wait for its turn here, as it does elsewhere, when
+/// several processes open a new database concurrently.
 fn begin_log(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()> {
     const PAUSE: Duration = Duration::from_millis(10);
     let mut waited = Duration::ZERO;
@@ -181,15 +182,15 @@ fn begin_log(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()>
     }
 }
 
-/// Brings the schema up to date, in one transaction, so that processes that open the store at
-/// the same moment do it once.
+/// Updates the schema in one transaction, so that processes that open the store concurrently do it
+/// once.
 fn migrate(conn: &Connection) -> Result<(), OpenError> {
     let (found, known) = (version(conn)?, known_version());
     if found == known {
         return Ok(());
     }
     if found > 0 && found < known {
-        // The log may hold the room that the migration needs.
+        // The log may occupy the space that the migration needs.
         carrying::carry_over(conn);
     }
     conn.execute_batch("BEGIN IMMEDIATE").map_err(unavailable)?;
@@ -214,7 +215,7 @@ fn migrate_from(conn: &Connection, found: u32, known: u32) -> Result<(), OpenErr
         .map_err(unavailable)
 }
 
-/// The name of the export that is being brought into the store, if that has not ended.
+/// The name of an unfinished import's export, if there is one.
 pub(super) fn unfinished_import(conn: &Connection) -> Result<Option<String>, OpenError> {
     if !conn
         .table_exists(None, "unfinished_import")
@@ -226,7 +227,7 @@ pub(super) fn unfinished_import(conn: &Connection) -> Result<Option<String>, Ope
     found.map(Some).map_err(unavailable)
 }
 
-/// Refuses a store that holds a part of another.
+/// Refuses a store with an unfinished import.
 pub(super) fn refuse_unfinished_import(conn: &Connection) -> Result<(), OpenError> {
     match unfinished_import(conn)? {
         Some(_) => Err(OpenError::UnfinishedImport),

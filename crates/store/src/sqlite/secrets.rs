@@ -9,7 +9,7 @@ use crate::SecretKey;
 
 const SIGNING_KEY: &str = "signing_key";
 
-/// The key that signs result addresses.
+/// The key that signs result URLs.
 pub(super) fn signing_key(conn: &Connection) -> Done<Option<SecretKey>> {
     let mut query = conn.prepare_cached("SELECT value FROM secrets WHERE name = ?1")?;
     let found: Option<Vec<u8>> = query
@@ -22,7 +22,7 @@ pub(super) fn signing_key(conn: &Connection) -> Done<Option<SecretKey>> {
         .transpose()
 }
 
-/// Keeps a key that signs result addresses where there is none.
+/// Stores a key that signs result URLs, if there is none.
 #[derive(Debug)]
 pub(super) struct KeepSigningKey(pub(super) SecretKey);
 
@@ -38,7 +38,7 @@ impl Operation for KeepSigningKey {
     }
 }
 
-/// Stores the key that signs result addresses.
+/// Stores the key that signs result URLs.
 pub(super) fn insert(conn: &Connection, key: &[u8; 32]) -> Done<()> {
     let mut insert = conn.prepare_cached("INSERT INTO secrets (name, value) VALUES (?1, ?2)")?;
     insert.execute(params![SIGNING_KEY, key])?;

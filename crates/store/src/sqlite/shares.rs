@@ -1,5 +1,5 @@
-//! Places at the readers, of which a project has half at most: on a slow disk one project's reads wait
-//! for each other and leave places to the rest.
+//! Places at the readers, at most half of which one project gets: on a slow disk one project's
+//! reads wait for each other and leave places to the rest.
 
 use std::collections::HashMap;
 use std::io;
@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use crate::SqliteOptions;
 
-/// Past this many projects, those without a read are dropped.
+/// With more projects than this, idle ones are removed.
 const FORGET_FROM: usize = 256;
 
 /// A pool of threads and the projects' shares of it.
@@ -23,7 +23,7 @@ pub(super) struct Shares {
     others: Arc<Semaphore>,
 }
 
-/// Threads to read on.
+/// The threads for reads.
 pub(super) fn pool(threads: usize, options: &SqliteOptions) -> Pool {
     if options.on_the_spot {
         Pool::on_the_spot()
@@ -33,7 +33,7 @@ pub(super) fn pool(threads: usize, options: &SqliteOptions) -> Pool {
 }
 
 impl Shares {
-    /// Shares of a pool with so many places.
+    /// Shares of a pool with this many places.
     pub(super) fn of(pool: Pool, places: usize) -> Self {
         let each = places.div_ceil(2);
         Self {
@@ -44,8 +44,8 @@ impl Shares {
         }
     }
 
-    /// Waits for a place of `project`, and runs `read` there. It keeps its place until it is done, also
-    /// after the caller has gone: a client gains nothing by hanging up.
+    /// Waits for a place of `project`, and runs `read` there. The read keeps its place until it
+    /// ends, even if the caller has gone: hanging up gains a client nothing.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         project: Option<&str>,

@@ -1,29 +1,29 @@
-//! What the writer remembers of the database, so that it need not ask for it: the queue, the sums, and the numbers that
-//! were given out. It belongs to the writer alone and is read when the store is opened.
+//! The writer's memory of the database, which saves it queries: the queue, the sums, and the issued
+//! numbers. Only the writer uses it; it is read when the store is opened.
 
 use crate::gap::Gaps;
 use crate::queue::Index;
 use crate::usages::Usages;
 
-/// How the store stands.
+/// The remembered state.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     /// Unfinished tasks.
     pub(super) queue: Index,
     /// Stored bytes and tasks of all projects.
     pub(super) usages: Usages,
-    /// Whether this process follows one that died, and may be next.
+    /// Whether this process follows one that died, and may die too.
     pub(super) unsettled: bool,
-    /// Largest place given out.
+    /// Largest issued place.
     pub(super) seq: u64,
-    /// Largest fencing token given out.
+    /// Largest issued fencing token.
     pub(super) token: u64,
-    /// Largest token of a fetch given out.
+    /// Largest issued token of a fetch.
     pub(super) fetch_token: u64,
-    /// Largest token of a chore given out.
+    /// Largest issued token of a chore.
     pub(super) chore_token: u64,
-    /// Changes that were ever committed.
+    /// Number of changes ever committed.
     pub(super) changes: u64,
-    /// Times in which other tasks may have been accepted by a copy.
+    /// Periods in which a copy may have accepted other tasks.
     pub(super) gaps: Gaps,
 }

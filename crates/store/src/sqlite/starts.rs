@@ -1,5 +1,5 @@
-//! Starts and ends of the serving process: how often in a row it has died, so that a crash loop is slowed
-//! down. None of it is a reason not to serve.
+//! Starts and ends of the serving process: the number of deaths in a row, so that a crash loop is
+//! slowed down. None of it ever prevents serving.
 
 use rusqlite::Connection;
 
@@ -13,7 +13,8 @@ use super::rows;
 const IN_USE: u64 = 1;
 const COPIED: u64 = 2;
 
-/// Notes that the store is in use; returns how many starts in a row, this one included, followed a death.
+/// Marks the store as in use; returns how many starts in a row, including this one, followed a
+/// death.
 pub(super) fn begin(conn: &Connection) -> u64 {
     let counter = |name| rows::counter(conn, name).unwrap_or(0);
     let unclean = match counter("in_use") {
@@ -27,31 +28,32 @@ pub(super) fn begin(conn: &Connection) -> u64 {
         Ok(transaction.commit()?)
     };
     if let Err(fault) = note() {
-        tracing::warn!(%fault, "start not noted in the store");
+        tracing::warn!(%fault, "start not recorded in the store");
     }
     unclean
 }
 
-/// Whether this is a copy of a store that was in use: what ran in it goes on elsewhere, or ended later. Nobody died.
+/// Whether this is a copy of a store that was in use: its running tasks continue elsewhere, or
+/// ended later. No worker died.
 pub(super) fn is_copy(conn: &Connection) -> bool {
     rows::counter(conn, "in_use").is_ok_and(|value| value == COPIED)
 }
 
-/// Notes in a copy of a store that it is one.
+/// Marks a copy of a store as a copy.
 pub(super) fn note_copy(copy: &Connection) -> Done<()> {
     let mut query = copy.prepare("UPDATE counters SET value = ?1 WHERE name = 'in_use'")?;
     query.execute([int(COPIED)])?;
     Ok(())
 }
 
-/// Notes the clean end.
+/// Records a clean end.
 pub(super) fn end(conn: &Connection) {
     if let Err(fault) = rows::set_counter(conn, "in_use", 0) {
-        tracing::warn!(%fault, "stop not noted in the store; the next start counts as one after a crash");
+        tracing::warn!(%fault, "stop not recorded in the store; the next start will count as one after a crash");
     }
 }
 
-/// Forgets the unclean starts up to now.
+/// Resets the count of unclean starts.
 #[derive(Debug)]
 pub(super) struct Settle;
 
@@ -63,7 +65,7 @@ impl Operation for Settle {
             "UPDATE counters SET value = 0 WHERE name = 'unclean_starts' AND value > 0",
         )?;
         query.execute([])?;
-        // Whatever becomes of the transaction: the process has shown that it lives.
+        // Even if the transaction fails: the process has shown that it lives.
         batch.end_unclean_starts();
         Ok(())
     }

@@ -1,8 +1,8 @@
-//! Checksums of rows and of the high-water mark. They tell bits that a disk has flipped, not forgery.
+//! Checksums of rows and of the high-water mark. They detect bits flipped by a disk, not forgery.
 
 use crc32fast::Hasher;
 
-/// CRC-32 (IEEE 802.3): it sees each change of up to 32 bits that lie side by side.
+/// CRC-32 (IEEE 802.3): detects any change within 32 adjacent bits.
 #[derive(Clone, Debug)]
 pub(super) struct Sum(Hasher);
 
@@ -11,7 +11,7 @@ impl Sum {
         Self(Hasher::new())
     }
 
-    /// Adds bytes, which end where the next field begins.
+    /// Adds bytes and the boundary to the next field.
     pub(super) fn bytes(mut self, bytes: &[u8]) -> Self {
         self.0.update(bytes);
         self.number(bytes.len() as u64)

@@ -1,5 +1,5 @@
-//! Whether a row is as it was written: its checksums, and whether its phase and its fields agree.
-//! Lease end, worker and what is charged are not summed: nothing that was acknowledged hangs on them.
+//! Whether a row is as it was written: its checksums, and whether its phase and fields agree. Lease
+//! end, worker and charge are not included: no acknowledged data depends on them.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub(super) fn of_texts(task: &Task, spec: &str, metadata: &str) -> i64 {
         .number(stored(task.created_at_ms))
         .text(spec)
         .text(metadata);
-    // Left out where it is normal: the sums of tasks from before there were others stay as they are.
+    // Omitted for the default, so that checksums from before priorities existed stay valid.
     let sum = match task.priority {
         Priority::Normal => sum,
         other => sum.text(other.name()),
@@ -28,7 +28,7 @@ pub(super) fn of_texts(task: &Task, spec: &str, metadata: &str) -> i64 {
     i64::from(sum.end())
 }
 
-/// Texts of a task's state as they are stored.
+/// Texts of a task's state as stored.
 #[derive(Debug, Default)]
 pub(super) struct Texts<'a> {
     pub(super) artifact: Option<Cow<'a, str>>,
@@ -37,7 +37,7 @@ pub(super) struct Texts<'a> {
 }
 
 impl<'a> Texts<'a> {
-    /// Those of a record that is to be written.
+    /// The texts of a record to write.
     pub(super) fn of(record: &Record) -> Done<Self> {
         let task = &record.task;
         let mut texts = Self::default();
@@ -52,7 +52,7 @@ impl<'a> Texts<'a> {
         Ok(texts)
     }
 
-    /// Those of a row.
+    /// The texts of a row.
     fn stored(row: &'a Row<'_>) -> Done<Self> {
         let text = |column: usize| -> Done<Option<Cow<'a, str>>> {
             let text = row.get_ref(column)?.as_str_or_null()?;
@@ -66,7 +66,7 @@ impl<'a> Texts<'a> {
     }
 }
 
-/// The checksum of how a task stands.
+/// The checksum of a task's state.
 pub(super) fn of_state(record: &Record, texts: &Texts<'_>) -> i64 {
     let task = &record.task;
     let sum = Sum::new()
@@ -85,7 +85,7 @@ pub(super) fn of_state(record: &Record, texts: &Texts<'_>) -> i64 {
     i64::from(sum.end())
 }
 
-/// A number as it comes back.
+/// A number as it will be read back.
 fn stored(value: u64) -> u64 {
     int(value).unsigned_abs()
 }

@@ -1,5 +1,5 @@
-//! What was left behind: lost leases, results past their time, tombstones, old idempotency
-//! keys. Bounded work, in one transaction.
+//! Cleans up: lost leases, expired results, tombstones, old idempotency keys. Bounded work, in one
+//! transaction.
 
 use kinora_contract::lifecycle::Event;
 use kinora_contract::{Phase, TaskId, UnixMs};
@@ -71,8 +71,9 @@ fn expire(
     Ok(expired)
 }
 
-/// The task answers 410 from now on, and for as long as any other, however late the sweep is. Whether it has
-/// expired: what cannot be read may have another expiry than it seems, and is left for as long as any task is kept.
+/// From now on the task answers 410, for the full time however late the sweep is. Returns whether
+/// it expired: an unreadable task may have another expiry than it seems, and is kept for as long as
+/// any task.
 fn expire_one(
     request: &SweepRequest,
     now_ms: UnixMs,
@@ -90,9 +91,9 @@ fn expire_one(
             batch.expect(&before, Event::Expired { now_ms })?;
         }
         Ok(None) => discard_result(batch, seq)?,
-        // One that this version cannot read ages like all others. It stays charged.
+        // A task that this version cannot read ages like all others. It stays charged.
         Err(Fault::Corrupt(error)) => {
-            tracing::error!(%id, error, "a task that cannot be read has expired by its age");
+            tracing::error!(%id, error, "unreadable task expired by its age");
             discard_result(batch, seq)?;
             let mut query = batch.conn.prepare_cached(
                 "UPDATE tasks SET phase = 'expired', artifact = NULL, failure = NULL, state_sum = NULL, \
@@ -110,12 +111,12 @@ fn expire_one(
     Ok(true)
 }
 
-/// Notes as garbage the files of a result whose task cannot be read as a whole.
+/// Records the files of a result as garbage when its task cannot be read as a whole.
 fn discard_result(batch: &mut Batch<'_>, seq: i64) -> Done<()> {
     let artifact: Option<String> = batch
         .conn
         .prepare_cached("SELECT artifact FROM tasks WHERE seq = ?1")?
-        // A damaged text must not keep the tasks behind it; the look for orphans finds its files.
+        // A damaged text must not block the tasks after it; the search for orphans finds its files.
         .query_row([seq], |row| Ok(row.get(0).unwrap_or_default()))?;
     batch.erase();
     chore_rows::note_files(batch.conn, &rows::files(artifact.as_deref()))
@@ -130,7 +131,7 @@ fn forget(request: &SweepRequest, until_ms: UnixMs, batch: &mut Batch<'_>) -> Do
     Ok(forgotten)
 }
 
-/// Tasks of a phase whose expiry lies at or before `until_ms`, oldest first.
+/// Tasks in a phase that expire at or before `until_ms`, oldest first.
 fn due(
     batch: &Batch<'_>,
     phase: Phase,
@@ -147,8 +148,8 @@ fn due(
     while let Some(row) = rows.next()? {
         let id = row.get_ref(0)?;
         let Some(id) = id.as_str().ok().and_then(|id| id.parse().ok()) else {
-            // It must not keep those behind it.
-            tracing::error!(?id, "a damaged task id is left where it stands");
+            // It must not block those after it.
+            tracing::error!(?id, "damaged task id skipped");
             continue;
         };
         due.push((id, row.get(1)?));

@@ -30,7 +30,7 @@ pub(super) fn add(conn: &Connection, row: &TallyRow) -> Done<()> {
     Ok(())
 }
 
-/// The sums that are asked for, by day, project and model.
+/// The requested sums, by day, project and model.
 pub(super) fn read(conn: &Connection, request: &TallyRequest) -> Done<Vec<TallyRow>> {
     let mut query = conn.prepare_cached(
         "SELECT day, project, model, completed, failed, cancelled, video_ms, engine_ms FROM tallies \

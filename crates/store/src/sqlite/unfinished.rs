@@ -1,4 +1,4 @@
-//! The unfinished tasks of each project, in memory, for those who follow a project.
+//! The unfinished tasks of each project, in memory, for clients that follow a project.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,12 +8,12 @@ use kinora_contract::lifecycle::Record;
 
 use crate::queue::Change;
 
-/// By their projects.
+/// By project.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished(Mutex<HashMap<String, BTreeSet<TaskId>>>);
 
 impl Unfinished {
-    /// Follows a committed change.
+    /// Applies a committed change.
     pub(super) fn follow(&self, change: &Change) {
         let unfinished = |record: &&Arc<Record>| !record.is_terminal();
         let before = change.before.as_ref().filter(unfinished);
@@ -41,7 +41,7 @@ impl Unfinished {
         }
     }
 
-    /// Those of a project, by creation.
+    /// The tasks of a project, by creation.
     pub(super) fn of(&self, project: &str) -> Vec<TaskId> {
         let projects = self.lock();
         let own = projects.get(project).into_iter().flatten();

@@ -1,4 +1,5 @@
-//! Operations on what is stored and waits: a project's usage, the counts of all tasks, the size of references.
+//! Queries and updates of usage: a project's stored data, the counts of all tasks, the size of
+//! references.
 
 use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Event;
@@ -20,7 +21,7 @@ impl Operation for Ask {
     }
 }
 
-/// Counts the tasks that wait and run.
+/// Counts waiting and running tasks.
 #[derive(Debug)]
 pub(super) struct Count;
 
@@ -47,7 +48,7 @@ impl Operation for ChargeReferences {
         if let Some(before) = batch.find(self.task)?
             && before.reference_bytes != self.bytes
         {
-            // Without effect on a task that has ended.
+            // No effect on a task that has ended.
             let _ = batch.apply(&before, Event::ReferencesStored { bytes: self.bytes })?;
         }
         Ok(())

@@ -1,5 +1,6 @@
-//! Webhooks and deliveries in SQLite: changed by the serving process and by commands beside it, leased, settled. Times are wall time, since deliveries outlive the process; a time too far
-//! ahead comes from a clock that was wrong, and counts as past.
+//! Webhooks and deliveries in SQLite: changes by the serving process and by commands beside it,
+//! leases, outcomes. Times are wall time, since deliveries outlive the process; a time too far
+//! ahead comes from a wrong clock, and counts as past.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -62,7 +63,8 @@ fn change(conn: &Connection, change: &WebhookChange) -> Done<bool> {
     Ok(changed > 0)
 }
 
-/// Adds a webhook, unless its project has one for callbacks already and this is another. Returns how many were added.
+/// Adds a webhook, unless it is for callbacks and its project already has one for them. Returns how
+/// many were added.
 pub(super) fn add(conn: &Connection, webhook: &Webhook) -> Done<usize> {
     let (old, until_ms) = webhook.old_secret.clone().unzip();
     let added = conn.execute(
@@ -83,7 +85,7 @@ pub(super) fn add(conn: &Connection, webhook: &Webhook) -> Done<usize> {
     Ok(added?)
 }
 
-/// In the order of their creation.
+/// In order of creation.
 pub(super) fn list(conn: &Connection) -> Done<Vec<Webhook>> {
     let mut query = conn.prepare_cached(&format!(
         "SELECT {WEBHOOK} FROM webhooks w ORDER BY w.created_at_ms, w.id"
@@ -162,7 +164,7 @@ impl Operation for DeliveryRequest {
     }
 }
 
-/// Numbers of the deliveries to be leased. Those under way have the first places of their webhook.
+/// Numbers of the deliveries to lease. Those in progress occupy the first places of their webhook.
 fn due(conn: &Connection, request: &DeliveryRequest, now_ms: UnixMs) -> Done<Vec<i64>> {
     let mut query = conn.prepare_cached(
         "WITH ranked AS (\
@@ -185,7 +187,7 @@ fn due(conn: &Connection, request: &DeliveryRequest, now_ms: UnixMs) -> Done<Vec
     Ok(numbers.collect::<Result<_, _>>()?)
 }
 
-/// A leased row. One that cannot be read is tried again after its lease, and keeps none behind it.
+/// A leased row. An unreadable one is retried after its lease, and does not block those after it.
 fn read_due(
     conn: &Connection,
     number: i64,
@@ -204,7 +206,7 @@ fn read_due(
     let webhook = webhook?;
     let task = task.map(|task| task.parse::<TaskId>()).transpose();
     let (Ok(task), Some(url)) = (task, url) else {
-        tracing::error!(number, "damaged delivery left where it stands");
+        tracing::error!(number, "damaged delivery skipped");
         return Ok(None);
     };
     Ok(Some(DueDelivery {
@@ -279,8 +281,8 @@ impl SqliteWebhooks {
     /// Opens the webhooks of the store in the file at `path`.
     ///
     /// # Errors
-    /// [`OpenError::Missing`] where there is no such file; otherwise another [`OpenError`], with a message that is fit
-    /// for an operator.
+    /// [`OpenError::Missing`] if there is no such file; otherwise another [`OpenError`], with a
+    /// message for operators.
     pub(crate) fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
         let conn = Mutex::new(keys::open_beside(path, options)?);
         Ok(Self { conn })
@@ -306,7 +308,8 @@ impl Webhooks for SqliteWebhooks {
             Ok(changed)
         };
         let changed = changed()?;
-        // As with keys: only what is in the database cannot be lost with the log unnoticed.
+        // As with keys: only in the database itself are changes safe from an unnoticed loss of the
+        // log.
         carrying::carry_over(&conn);
         Ok(changed)
     }

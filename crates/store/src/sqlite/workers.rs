@@ -1,5 +1,6 @@
-//! The registry of workers. The serving process answers from memory; rows are for commands beside it, and are written
-//! only when an announcement has changed or the row is old, so that an idle service hardly writes.
+//! The registry of workers. The serving process answers from memory; rows are for commands beside
+//! it, and are written only when an announcement has changed or the row is old, so that an idle
+//! service rarely writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,10 +17,10 @@ use super::job::Operation;
 use crate::workers::served;
 use crate::{Announcement, LivingWorker};
 
-/// A row older than this is written again at the next renewal.
+/// The next renewal rewrites a row older than this.
 const ROW_AGE_MAX: Duration = Duration::from_secs(10);
 
-/// The workers of the serving process, as it knows them.
+/// The workers known to the serving process.
 #[derive(Debug, Default)]
 pub(super) struct Registry {
     workers: Mutex<BTreeMap<String, Announced>>,
@@ -31,12 +32,12 @@ struct Announced {
     worker: Announcement,
     seen: Duration,
     until: Duration,
-    /// When its row was written with this announcement.
+    /// When this announcement was written to its row.
     written: Option<Duration>,
 }
 
 impl Registry {
-    /// Notes an announcement; returns whether its row is to be written.
+    /// Records an announcement; returns whether to write its row.
     pub(super) fn announce(&self, worker: &Announcement, length: Duration, now: Duration) -> bool {
         let mut workers = self.lock();
         workers.retain(|_, one| now < one.until);
@@ -55,7 +56,7 @@ impl Registry {
         written.is_none()
     }
 
-    /// Notes that the row was written.
+    /// Records that the row was written.
     pub(super) fn note_written(&self, id: &str, now: Duration) {
         if let Some(one) = self.lock().get_mut(id) {
             one.written = Some(now);
@@ -108,7 +109,7 @@ impl Operation for WriteRow {
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
         let seen_ms = batch.now.wall_ms;
-        // It is written again only when it is old.
+        // The row is rewritten only when it is old.
         let until_ms = seen_ms
             .saturating_add(self.for_ms)
             .saturating_add(millis(ROW_AGE_MAX));
@@ -142,7 +143,8 @@ impl Operation for RemoveRow {
     }
 }
 
-/// Removes the rows of an earlier serving process. A full disk is no reason not to open: they end by themselves.
+/// Removes the rows of an earlier serving process. A full disk must not prevent opening: the rows
+/// expire.
 pub(super) fn forget(conn: &Connection) {
     if let Err(error) = conn.execute("DELETE FROM workers", []) {
         tracing::debug!(%error, "rows of earlier workers not removed yet");
@@ -151,7 +153,7 @@ pub(super) fn forget(conn: &Connection) {
 
 /// Running tasks by their worker.
 pub(super) fn running(conn: &Connection) -> Done<BTreeMap<String, u64>> {
-    // The first condition is that of the index of unfinished tasks.
+    // The first condition matches the index of unfinished tasks.
     let mut query = conn.prepare_cached(
         "SELECT worker, count(*) FROM tasks \
          WHERE phase IN ('waiting', 'running') AND phase = 'running' AND worker IS NOT NULL GROUP BY worker",
@@ -162,7 +164,7 @@ pub(super) fn running(conn: &Connection) -> Done<BTreeMap<String, u64>> {
     Ok(counted.collect::<Result<_, _>>()?)
 }
 
-/// The living workers by their rows.
+/// The live workers according to their rows.
 pub(super) fn written(conn: &Connection, now_ms: UnixMs) -> Done<Vec<LivingWorker>> {
     let running = running(conn)?;
     let mut query = conn

@@ -1,6 +1,6 @@
-//! The one thread that writes. It takes whatever is queued into one transaction, commits (and
-//! so syncs) it, shows the result to readers, and only then answers. A request that fails does
-//! not fail its neighbours, and nothing of a failed transaction is seen or remembered.
+//! The single writing thread. It puts all queued requests into one transaction, commits (and so
+//! syncs) it, publishes the result to readers, and only then answers. A failing request does not
+//! fail its neighbours, and nothing of a failed transaction is visible or remembered.
 
 mod spot;
 mod state;
@@ -23,11 +23,11 @@ use spot::Spot;
 pub(super) use state::Kept;
 use state::State;
 
-/// Requests that wait for the writer; more wait for a place, which holds back their callers.
+/// Maximum number of queued requests; further ones wait, which holds back their callers.
 const QUEUED_MAX: usize = 4_096;
 
-/// The writer's door. Dropping it lets the writer finish what is queued, and waits for it, but no longer
-/// than [`ending::LIMIT`].
+/// The writer's queue. Dropping it lets the writer finish the queued requests, and waits for that,
+/// but no longer than [`ending::LIMIT`].
 #[derive(Debug)]
 pub(super) enum Writer {
     Thread {
@@ -69,7 +69,7 @@ impl Writer {
         })
     }
 
-    /// Does `operation`; returns once it is on disk.
+    /// Runs `operation`; returns once it is on disk.
     pub(super) async fn call<O: Operation>(&self, operation: O) -> Result<O::Output, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Call {

@@ -1,6 +1,6 @@
-//! Whether writes work. After one that failed the writer writes by itself: at once, which overwrites what the
-//! failed commit has left in the log, and then about once a second, so that the store is known to work again
-//! although nobody asks it.
+//! Whether writes work. After a failed write the writer writes by itself: immediately, which
+//! overwrites the remains of the failed commit in the log, and then about once a second, so that it
+//! notices when the store works again even without requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,17 +14,17 @@ use super::fault::{Done, Fault};
 use super::job::Job;
 use super::memory::Memory;
 
-/// How often a store whose writes fail tries one by itself.
+/// Interval of the writer's own attempts while writes fail.
 const TRY_EVERY: Duration = Duration::from_secs(1);
-/// How often it looks for requests in between.
+/// Interval of checks for requests in between.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Follows the writes of one writer.
+/// Tracks the writes of one writer.
 pub(super) struct Writes {
     clock: Arc<dyn Clock>,
-    /// While they fail, since one was tried last.
+    /// While writes fail: time since the last attempt.
     tried: Option<Stopwatch>,
-    /// Where readers see it.
+    /// Where readers see the state.
     memory: Arc<Memory>,
 }
 
@@ -37,7 +37,7 @@ impl Writes {
         }
     }
 
-    /// Notes how a write went: a store that stays away is logged once.
+    /// Records the outcome of a write: a store that stays unavailable is logged once.
     pub(super) fn note(&mut self, failure: Option<&Fault>) {
         match (failure, &self.tried) {
             (Some(error), None) => tracing::error!(%error, "store writes failing"),
@@ -48,7 +48,8 @@ impl Writes {
         self.memory.set_writable(failure.is_none());
     }
 
-    /// Waits for a job, and tries to write meanwhile if writes fail; `None` when the door is closed.
+    /// Waits for a job, and meanwhile tries to write if writes fail; `None` when the queue is
+    /// closed.
     pub(super) fn next_job(
         &mut self,
         conn: &Connection,
@@ -61,7 +62,7 @@ impl Writes {
                 Err(TryRecvError::Empty) if tried.elapsed() < TRY_EVERY => {
                     std::thread::sleep(LOOK_EVERY);
                 }
-                // Not beside files that others have put there.
+                // Not if others have replaced the files.
                 Err(TryRecvError::Empty) if !self.memory.is_in_place() => {
                     std::thread::sleep(LOOK_EVERY);
                 }
@@ -75,17 +76,19 @@ impl Writes {
     }
 }
 
-/// Takes the place of a failed commit in the log, before its callers learn that nothing was done: a restart would
+/// Overwrites a failed commit in the log before its callers learn of the failure: a restart would
 /// find its records there.
 ///
-/// A success does not show that the next commit will work: writes count as failing until a later one succeeds.
+/// Success does not prove that the next commit will work: writes count as failing until a later one
+/// succeeds.
 pub(super) fn overwrite_failed(conn: &Connection) {
     if let Err(fault) = write_filler(conn) {
         tracing::debug!(%fault, "failed commit not overwritten");
     }
 }
 
-/// Writes something of no meaning, about as large as a task, and removes it: no task finds less room for it.
+/// Writes a meaningless row about as large as a task, and removes it: it takes no space from any
+/// task.
 fn write_filler(conn: &Connection) -> Done<()> {
     let written = conn.execute_batch(
         "BEGIN IMMEDIATE; \
@@ -95,13 +98,13 @@ fn write_filler(conn: &Connection) -> Done<()> {
     if written.is_err() {
         roll_back(conn);
     } else if let Err(error) = conn.execute_batch("DELETE FROM write_try") {
-        tracing::debug!(%error, "filler left until the next one");
+        tracing::debug!(%error, "filler row not removed; the next one replaces it");
         roll_back(conn);
     }
     Ok(written?)
 }
 
-/// Whether another process is writing: nothing of the transaction was.
+/// Whether another process is writing, so that nothing of the transaction was written.
 pub(super) fn is_busy(fault: &Fault) -> bool {
     let Fault::Sql(error) = fault else {
         return false;
@@ -112,7 +115,8 @@ pub(super) fn is_busy(fault: &Fault) -> bool {
     )
 }
 
-/// Begins, ends or undoes a transaction, or a part of one. Every commit does: these statements are prepared once.
+/// Begins, ends or undoes a transaction or a part of one. Every commit runs these statements, so
+/// they are prepared once.
 pub(super) fn control(conn: &Connection, statement: &str) -> rusqlite::Result<()> {
     conn.prepare_cached(statement)?.execute([])?;
     Ok(())
@@ -120,10 +124,10 @@ pub(super) fn control(conn: &Connection, statement: &str) -> rusqlite::Result<()
 
 /// Rolls an open transaction back.
 pub(super) fn roll_back(conn: &Connection) {
-    // Some errors have rolled back already.
+    // Some errors have already rolled back.
     if !conn.is_autocommit()
         && let Err(error) = control(conn, "ROLLBACK")
     {
-        tracing::error!(%error, "the store's transaction does not roll back");
+        tracing::error!(%error, "rollback of the store's transaction failed");
     }
 }

@@ -1,5 +1,5 @@
-//! The unfinished tasks as they are committed: all that a forecast needs of them, and how long tasks of each
-//! model take, measured.
+//! The committed unfinished tasks, reduced to the data that a forecast needs, and the measured
+//! service time of each model.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -13,13 +13,13 @@ use super::super::place::Place;
 use super::super::share::Share;
 use super::super::turns::Turns;
 
-/// Milliseconds of a cost unit, before any task was measured: the storyboard engine on a small machine.
+/// Milliseconds per cost unit until a task is measured: the storyboard engine on a small machine.
 const MS_PER_COST: f64 = 50.0;
 /// Weight of the latest task in the moving average.
 const NEWEST: f64 = 0.3;
-/// Progress from which on a running task says how long it will take.
+/// Minimum progress of a running task for an estimate of its remaining time.
 const TELLING_PERCENT: u8 = 5;
-/// Sets of models that are claimed together; more are not told apart.
+/// Maximum number of sets of models that are claimed together; further ones are merged.
 const GROUPS_MAX: usize = 64;
 
 /// Unfinished tasks.
@@ -27,14 +27,15 @@ const GROUPS_MAX: usize = 64;
 pub(super) struct Board {
     pub(super) waiting: HashMap<Arc<str>, BTreeMap<Place, Waiting>>,
     pub(super) waiting_count: usize,
-    /// Of these, those whose references are not at hand.
+    /// Of these, the tasks whose references are not stored.
     pub(super) unready_count: usize,
-    /// How many wait for each model.
+    /// Number of waiting tasks for each model.
     pub(super) waiting_for: HashMap<String, usize>,
     pub(super) running: HashMap<TaskId, Running>,
     pub(super) turns: Turns,
     pub(super) share: Share,
-    /// Sets of models that workers claim together; tasks of the models of none are claimed with all others.
+    /// Sets of models that workers claim together; tasks of other models are claimed with all
+    /// others.
     pub(super) groups: Vec<Vec<String>>,
     ms_per_cost: HashMap<String, f64>,
 }
@@ -55,7 +56,7 @@ pub(super) struct Running {
     pub(super) model: String,
     pub(super) cost: u64,
     since: Duration,
-    /// The last report, and when it came.
+    /// The last report, and its time.
     progress: (u8, Duration),
 }
 
@@ -108,7 +109,7 @@ impl Default for Board {
 }
 
 impl Board {
-    /// Follows a change; says whether the turns to come may be others now.
+    /// Applies a change; returns whether the coming turns may differ.
     pub(super) fn apply(&mut self, change: &Change, now: Duration) -> bool {
         let old = change
             .before
@@ -138,7 +139,7 @@ impl Board {
         true
     }
 
-    /// Takes the tasks of `picture` in the place of all others. Runs that are known go on as they are.
+    /// Replaces all tasks by those of `picture`. Known runs continue unchanged.
     pub(super) fn show(&mut self, picture: Picture, now: Duration) {
         let mut known = std::mem::take(&mut self.running);
         self.waiting.clear();
@@ -170,7 +171,7 @@ impl Board {
         }
     }
 
-    /// Learns how workers claim; says whether that is news.
+    /// Learns how workers claim; returns whether that is new.
     pub(super) fn learn(&mut self, models: &[String], share: Share) -> bool {
         let mut news = self.share != share;
         self.share = share;
@@ -181,18 +182,18 @@ impl Board {
         news
     }
 
-    /// Milliseconds that a task of this cost takes in all.
+    /// Total milliseconds of a task with this cost.
     pub(super) fn service_ms(&self, model: &str, cost: u64) -> f64 {
         cost as f64 * self.rate(model)
     }
 
-    /// Milliseconds until a running task ends, by its progress where it tells something.
+    /// Milliseconds until a running task ends, by its progress if that is conclusive.
     pub(super) fn remaining_ms(&self, running: &Running, now: Duration) -> f64 {
         let since = |at: Duration| now.saturating_sub(at).as_secs_f64() * 1000.0;
         let total = running
             .whole_ms()
             .unwrap_or_else(|| self.service_ms(&running.model, running.cost));
-        // An overdue task ends soon, but not at once.
+        // An overdue task ends soon, but not immediately.
         (total - since(running.since)).max(total / 20.0)
     }
 
@@ -208,7 +209,7 @@ impl Board {
         .unwrap_or(MS_PER_COST)
     }
 
-    /// The project's name, shared where it is known.
+    /// The project's name, shared if it is known.
     fn key(&self, project: &str) -> Arc<str> {
         let known = self.waiting.get_key_value(project);
         known.map_or_else(|| project.into(), |(key, _)| key.clone())
@@ -296,7 +297,7 @@ impl Board {
 }
 
 impl Running {
-    /// Milliseconds that it takes in all, by its progress.
+    /// Its total milliseconds, by its progress.
     fn whole_ms(&self) -> Option<f64> {
         let (percent, at) = self.progress;
         let until = at.saturating_sub(self.since).as_secs_f64() * 1000.0;

@@ -1,4 +1,5 @@
-//! What is to be expected of the queue, by playing the turns to come. A forecast, since tasks come, go and fail.
+//! Predicts the queue by simulating the coming turns. Only a forecast, since tasks come, end and
+//! fail.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,15 +11,15 @@ use super::board::Board;
 use super::play::{Group, Start, Whose, play};
 use super::promises::Places;
 
-/// What can be forecast of a board, and be kept for a while.
+/// A forecast of a board, which can be cached for a while.
 pub(super) trait Forecast: Default {
     fn of(board: &Board, now: Duration) -> Self;
 
-    /// Tasks that wait in all.
+    /// Number of waiting tasks.
     fn waiting(&self) -> usize;
 }
 
-/// How many tasks start before each that waits.
+/// How many tasks start before each waiting one.
 #[derive(Debug, Default)]
 pub(super) struct Positions {
     ahead: HashMap<TaskId, u64>,
@@ -30,7 +31,7 @@ impl Positions {
         self.ahead.get(&id).copied()
     }
 
-    /// Notes those of claimable tasks, or of the others.
+    /// Records the starts of claimable tasks, or of the others.
     fn tell(&mut self, starts: &[Start], claimable: bool) {
         for (ahead, start) in (0..).zip(starts) {
             if let Some(id) = start.id.filter(|_| start.claimable == claimable) {
@@ -46,10 +47,10 @@ impl Forecast for Positions {
             waiting: board.waiting_count,
             ..Self::default()
         };
-        // To look for the tasks of groups that nobody waits for among all that wait would take too long.
+        // Searching all waiting tasks for those of unused groups would take too long.
         let waits = |group: &Group<'_>| board.waiting_for.keys().any(|model| group.has(model));
         for group in Group::all(board).filter(waits) {
-            // A task whose references are on their way delays nobody, and is delayed by all.
+            // A task whose references are in transit delays nobody, and all others delay it.
             if board.unready_count > 0 {
                 positions.tell(&play(board, &group, Whose::Waiting, now), false);
             }
@@ -63,14 +64,15 @@ impl Forecast for Positions {
     }
 }
 
-/// Milliseconds until places are free of a queue that is empty by now: of those that were promised one, some may
-/// still come.
+/// Milliseconds until places are free in a queue that is empty by now: some of those with promised
+/// places may still come.
 const IDLE_PLACES_MS: [u64; 8] = [0, 1000, 2000, 3000, 4000, 5000, 6000, 7000];
 
-/// When there will be room, if it is taken again each time: full queues stay full.
+/// When there will be room, assuming that it is filled each time: full queues stay full.
 #[derive(Debug, Default)]
 pub(super) struct Outlook {
-    /// Milliseconds until each of the next places of the queue is free, ascending: each start frees one.
+    /// Milliseconds until each of the next places of the queue is free, ascending: each start frees
+    /// one.
     places: Vec<u64>,
     projects: HashMap<Arc<str>, Unfinished>,
     waiting: usize,
@@ -78,7 +80,7 @@ pub(super) struct Outlook {
 
 #[derive(Debug, Default)]
 struct Unfinished {
-    /// By now.
+    /// Current number.
     count: usize,
     /// Milliseconds until each of the next ones ends, ascending.
     ends: Vec<u64>,
@@ -93,8 +95,8 @@ impl Outlook {
         }
     }
 
-    /// When the project may have one more task, of which it had `unfinished_max`. One without any has room as the
-    /// queue has.
+    /// When the project may have one more task, given that it had `unfinished_max`. A project
+    /// without tasks waits for room in the queue.
     pub(super) fn of_project(&self, project: &str, unfinished_max: u64) -> Places<'_> {
         let of = self.projects.get(project);
         let unfinished = of.map_or(0, |of| of.count as u64);
@@ -124,7 +126,7 @@ impl Forecast for Outlook {
             of.ends.push(board.remaining_ms(running, now) as u64);
         }
         for group in Group::all(board) {
-            // The slots of a group that nobody waits for say nothing of a queue that others fill.
+            // The slots of an unused group say nothing about a queue that others fill.
             let waits = board.waiting_for.keys().any(|model| group.has(model));
             let telling = waits || board.waiting_count == 0;
             for start in play(board, &group, Whose::ToCome, now) {

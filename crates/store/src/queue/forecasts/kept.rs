@@ -1,4 +1,4 @@
-//! Forecasts that are kept until they are wrong, or of long queues until they are old.
+//! Caches forecasts until they are outdated or, for long queues, too old.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::board::Board;
 use super::forecast::Forecast;
 
-/// With so many waiting tasks, a forecast is made for every question.
+/// With up to this many waiting tasks, every question gets a new forecast.
 const SHORT: usize = 64;
 const AGE_MAX: Duration = Duration::from_millis(250);
 
@@ -21,7 +21,7 @@ pub(super) struct Kept<F> {
 #[derive(Debug, Default)]
 struct Dated<F> {
     forecast: Arc<F>,
-    /// By the store's steady clock.
+    /// Time of the forecast, by the store's steady clock.
     made: Option<Duration>,
 }
 
@@ -35,7 +35,7 @@ impl<F: Default> Default for Kept<F> {
 }
 
 impl<F: Forecast> Kept<F> {
-    /// The turns to come may be others now.
+    /// Marks the forecast as outdated: the coming turns may differ.
     pub(super) fn outdate(&self) {
         self.outdated.store(true, Ordering::Release);
     }
@@ -47,7 +47,7 @@ impl<F: Forecast> Kept<F> {
         }
     }
 
-    /// The forecast, made anew where it is wrong.
+    /// The forecast, renewed if necessary.
     pub(super) fn look(&self, board: &Mutex<Board>, now: Duration) -> Arc<F> {
         let dated = self.dated.read().unwrap_or_else(PoisonError::into_inner);
         if !self.outdated.load(Ordering::Acquire) || dated.is_fresh(now) {
@@ -55,7 +55,7 @@ impl<F: Forecast> Kept<F> {
         }
         drop(dated);
         let board = board.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another question may have had it made while this one waited for the lock.
+        // Another question may have renewed it while this one waited for the lock.
         if self.outdated.swap(false, Ordering::AcqRel) {
             let new = Dated {
                 forecast: Arc::new(F::of(&board, now)),

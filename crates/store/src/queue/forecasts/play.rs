@@ -1,5 +1,5 @@
-//! Turns played through on a copy of the clocks: each free slot goes to the project whose turn it is, and is free
-//! again after the time that such tasks take.
+//! Simulates turns on a copy of the clocks: each free slot goes to the project whose turn it is,
+//! and becomes free again after the usual time of such a task.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -13,17 +13,17 @@ use super::super::place::Place;
 use super::super::turns::Turns;
 use super::board::{Board, Running, Waiting};
 
-/// Starts that are played through; what is further back is unknown.
+/// Maximum number of simulated starts; later ones are unknown.
 const STARTS_MAX: usize = 1_000;
-/// The same, of tasks that are yet to come.
+/// The same, for future tasks.
 const STARTS_TO_COME_MAX: usize = 256;
-/// The latest time that a forecast names.
+/// The latest time of a forecast.
 const HORIZON_MS: u64 = RETRY_AFTER_SECONDS_MAX * 1000;
 
 /// Sets of models whose tasks are claimed together.
 pub(super) enum Group<'a> {
     Of(&'a [String]),
-    /// Models that no worker has asked for yet.
+    /// Models that no worker has requested yet.
     Rest(&'a [Vec<String>]),
 }
 
@@ -42,20 +42,21 @@ impl<'a> Group<'a> {
     }
 }
 
-/// Whose turns are played.
+/// The tasks in a simulation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Whose {
-    /// Of tasks that can be claimed now.
+    /// Only claimable tasks.
     Claimable,
-    /// Of all that wait, as if each could be claimed.
+    /// All waiting tasks, as if each were claimable.
     Waiting,
-    /// The same; and each project has more such tasks to come, since full queues stay full.
+    /// The same, with an endless supply of further tasks for each project, since full queues stay
+    /// full.
     ToCome,
 }
 
 /// A task that gets a slot.
 pub(super) struct Start {
-    /// `None` of one that is yet to come.
+    /// `None` for a future task.
     pub(super) id: Option<TaskId>,
     pub(super) project: Arc<str>,
     pub(super) claimable: bool,
@@ -63,7 +64,7 @@ pub(super) struct Start {
     pub(super) end_ms: u64,
 }
 
-/// What a turn is of.
+/// The work of a turn.
 #[derive(Clone, Copy)]
 struct Work<'a> {
     id: Option<TaskId>,
@@ -94,7 +95,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The same, of a task that is yet to come.
+    /// The same for a future task.
     fn to_come(self) -> Self {
         let (id, seq) = (None, u64::MAX);
         Self { id, seq, ..self }
@@ -114,7 +115,7 @@ struct Play<'a> {
     lines: Vec<Line<'a>>,
     /// The first task of each line by its turn.
     heads: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    /// When running tasks end, and whose they are.
+    /// The ends of running tasks, with their projects.
     ends: BinaryHeap<Reverse<(u64, Option<usize>)>>,
     turns: Turns,
     now_ms: u64,
@@ -135,7 +136,7 @@ pub(super) fn play(board: &Board, group: &Group<'_>, whose: Whose, now: Duration
         }
         match play.next(board) {
             Some(start) => starts.push(start),
-            // Every waiting project has its share of the slots.
+            // Every waiting project has used its share of the slots.
             None if !play.heads.is_empty() && !play.ends.is_empty() => play.end_one(),
             None => break,
         }
@@ -237,7 +238,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// The projects that have tasks in this play, each with these in their order.
+/// The projects with tasks in this simulation, each with its tasks in order.
 fn waiting_lines<'a>(board: &'a Board, group: &'a Group<'a>, whose: Whose) -> Vec<Line<'a>> {
     let plays = move |task: &Waiting| {
         (whose != Whose::Claimable || task.claimable) && group.has(&task.model)
@@ -255,7 +256,7 @@ fn waiting_lines<'a>(board: &'a Board, group: &'a Group<'a>, whose: Whose) -> Ve
     board.waiting.iter().filter_map(line).collect()
 }
 
-/// Tasks like this one, without end.
+/// An endless supply of tasks like this one.
 fn endless(work: Work<'_>) -> impl Iterator<Item = Work<'_>> {
     std::iter::repeat(work.to_come())
 }

@@ -1,6 +1,7 @@
-//! The times at which refused clients were asked to return. Each gets the time of the next place that is not yet
-//! promised, so that clients who wait do not compete; in the shared queue, other projects do not get promised
-//! places. There a project has few promises at a time, so that one that does not wait delays nobody for long.
+//! The return times given to refused clients. Each gets the time of the next place that is not
+//! promised yet, so that waiting clients do not compete; in the shared queue, other projects do not
+//! get promised places. There a project has only a few promises at a time, so that one that does
+//! not return delays nobody for long.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,22 +11,22 @@ use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 
 use crate::RetryAfter;
 
-/// Promises of one project at a time, of places in the queue of all.
+/// Maximum number of concurrent promises to one project in the shared queue.
 const PER_PROJECT_MAX: usize = 4;
-/// The same, of its own places: one that does not wait delays its own project only.
+/// The same for its own places: a project that does not return delays only itself.
 const OWN_MAX: usize = 256;
-/// How long a promised place is kept for one that is late, in milliseconds.
+/// How long a promised place is kept for a late client, in milliseconds.
 const GRACE_MS: u64 = 5_000;
-/// An answer is on its way for so long, in milliseconds.
+/// Assumed time of an answer on its way, in milliseconds.
 const LATENCY_MS: u64 = 500;
 const AFTER_MAX_MS: u64 = RETRY_AFTER_SECONDS_MAX * 1000;
 
-/// Places that were promised.
+/// Promised places.
 #[derive(Debug, Default)]
 pub(super) struct Promises {
-    /// Of the queue of all projects, by the time they are due.
+    /// Places in the shared queue, by due time.
     queue: Vec<Promise>,
-    /// Of each project's own places: when they are due.
+    /// Due times of each project's own places.
     own: HashMap<Arc<str>, Vec<UnixMs>>,
 }
 
@@ -40,14 +41,14 @@ impl Promises {
         self.queue.is_empty() && self.own.is_empty()
     }
 
-    /// Places of the queue that were promised to other projects, before those that this one was promised.
+    /// Places of the queue that were promised to other projects before those of this one.
     pub(super) fn reserved(&mut self, project: &str, now_ms: UnixMs) -> u64 {
         self.forget_past(now_ms);
         let before = |one: &&Promise| &*one.project != project;
         self.queue.iter().take_while(before).count() as u64
     }
 
-    /// The project came and was let in.
+    /// Records that the project returned and was admitted.
     pub(super) fn keep(&mut self, project: &str, now_ms: UnixMs) {
         self.forget_past(now_ms);
         if let Some(at) = self.queue.iter().position(|one| &*one.project == project) {
@@ -61,7 +62,7 @@ impl Promises {
         }
     }
 
-    /// Promises the project a place of the queue.
+    /// Promises the project a place in the queue.
     pub(super) fn of_queue(
         &mut self,
         project: &str,
@@ -69,7 +70,7 @@ impl Promises {
         places: Places<'_>,
     ) -> RetryAfter {
         self.forget_past(now_ms);
-        // One that came in time and is refused keeps its place before those that were promised later.
+        // A client that returned in time and is refused keeps its place before later promises.
         let own = |one: &&Promise| &*one.project == project;
         if let Some(at) = self
             .queue
@@ -127,7 +128,7 @@ impl Promises {
         retry(due_ms, now_ms)
     }
 
-    /// Drops promises that nobody came for, and those of a clock that was set back since.
+    /// Drops promises that nobody used, and those by a clock that was set back since.
     fn forget_past(&mut self, now_ms: UnixMs) {
         let holds = |due_ms: UnixMs| {
             due_ms.saturating_add(GRACE_MS) > now_ms && due_ms <= now_ms + AFTER_MAX_MS
@@ -140,18 +141,18 @@ impl Promises {
     }
 }
 
-/// When there is room for more.
+/// Times when there is room.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Places<'a> {
-    /// Places that are free by now: the refusal was decided a moment ago.
+    /// Number of places that are free by now: the refusal was decided a moment ago.
     pub(super) free: u64,
-    /// Milliseconds until each of the next ones is, ascending.
+    /// Milliseconds until each further place is free, ascending.
     pub(super) later: &'a [u64],
 }
 
 impl Places<'_> {
-    /// Milliseconds until there is room for one more than `ahead`, with a margin: who comes late gets in, who
-    /// comes early is refused again. Past the last place that is known, it is the longest wait.
+    /// Milliseconds until there is room for one more than `ahead`, with a margin: late clients are
+    /// admitted, early ones are refused again. Past the last known place, it is the longest wait.
     fn after_ms(self, ahead: usize) -> u64 {
         let free = usize::try_from(self.free).unwrap_or(usize::MAX);
         let Some(at) = ahead.checked_sub(free) else {
@@ -162,8 +163,8 @@ impl Places<'_> {
         with_margin.min(AFTER_MAX_MS)
     }
 
-    /// When there is room behind `ahead` that were promised a place, the last of them at `last_ms`: that time
-    /// is from an older forecast, and the next place comes as long after it as places are apart.
+    /// When there is room after `ahead` promised places, the last of them due at `last_ms`: that
+    /// time is from an older forecast, and the next place follows at the usual interval.
     fn due_ms(self, ahead: usize, last_ms: Option<UnixMs>, now_ms: UnixMs) -> UnixMs {
         let after_ms = self.after_ms(ahead);
         let before_ms = ahead.checked_sub(1).map(|before| self.after_ms(before));

@@ -1,5 +1,6 @@
-//! The next waiting task: the first of the project with the least rank, over all models that are asked for. The caller
-//! sets the ranks. Of projects of the same rank that one is next whose first task of a model was accepted before.
+//! The next waiting task: the first one of the project with the smallest rank, over all requested
+//! models. The caller sets the ranks. Among projects of the same rank, the one whose first task of
+//! a model was accepted earlier is next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Debug;
@@ -15,15 +16,15 @@ pub(super) struct Lines<R> {
     models: HashMap<String, Line<R>>,
 }
 
-/// Those of one model.
+/// The tasks of one model.
 #[derive(Debug)]
 struct Line<R> {
     projects: HashMap<Arc<str>, BTreeMap<Place, TaskId>>,
-    /// Rank of the project, order of acceptance of its first task, project.
+    /// Rank of the project, place of its first task, project.
     order: BTreeSet<(R, u64, Arc<str>)>,
 }
 
-/// Where a task waits.
+/// The position of a waiting task.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Spot<'a> {
     pub(super) model: &'a str,
@@ -40,7 +41,7 @@ impl<R> Default for Lines<R> {
 }
 
 impl<R: Copy + Ord + Debug> Lines<R> {
-    /// The first task of these models, of the projects that may have theirs.
+    /// The first task of these models, among the projects that may have one.
     pub(super) fn next(
         &self,
         models: &[String],
@@ -57,14 +58,14 @@ impl<R: Copy + Ord + Debug> Lines<R> {
         heads.min_by_key(|(head, _)| *head).map(|(_, id)| id)
     }
 
-    /// The first task of these models that a project has here.
+    /// A project's first task of these models.
     fn first(&self, models: &[String], project: &str) -> Option<TaskId> {
         let lines = models.iter().filter_map(|model| self.models.get(model));
         let own = lines.filter_map(|line| line.projects.get(project)?.first_key_value());
         own.min_by_key(|(place, _)| **place).map(|(_, id)| *id)
     }
 
-    /// Whether another project than this one has a task of these models here.
+    /// Whether a project other than this one has a task of these models.
     pub(super) fn others_wait(&self, models: &[String], project: &str) -> bool {
         let lines = models.iter().filter_map(|model| self.models.get(model));
         let mut projects = lines.flat_map(|line| line.projects.keys());
@@ -89,7 +90,7 @@ impl<R: Copy + Ord + Debug> Lines<R> {
         }
     }
 
-    /// Moves a project whose rank has changed, in every line that it waits in.
+    /// Moves a project whose rank has changed, in all of its lines.
     pub(super) fn rerank(&mut self, project: &Arc<str>, before: R, after: R) {
         if before != after {
             for line in self.models.values_mut() {
@@ -109,7 +110,7 @@ impl<R> Default for Line<R> {
 }
 
 impl<R: Copy + Ord> Line<R> {
-    /// Changes a project's tasks and puts the project where it now belongs.
+    /// Changes a project's tasks and moves the project to its new position.
     fn reorder(
         &mut self,
         project: &Arc<str>,

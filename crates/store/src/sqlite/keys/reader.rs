@@ -1,5 +1,6 @@
-//! API keys as the serving process reads them. It remembers keys, and looks at one counter at most every quarter of a
-//! second to know whether commands have changed them, so that a revoked key is refused within a second.
+//! API keys in the serving process. It caches keys, and reads one counter at most every quarter of
+//! a second to learn whether commands have changed them, so that a revoked key is refused within a
+//! second.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,16 +17,16 @@ use super::super::schema;
 use super::{Uses, find, list};
 use crate::{ApiKey, OpenError, SqliteOptions};
 
-/// How old the look at the counter may be.
+/// Maximum age of the last read of the counter.
 const AGE_MAX: Duration = Duration::from_millis(250);
-/// Maximum number of keys in memory; past it all are dropped and looked up again.
+/// Maximum number of cached keys; beyond it all are dropped and looked up again.
 const KNOWN_MAX: usize = 10_000;
 
-/// Keys as the serving process reads them.
+/// API keys for the serving process.
 #[derive(Debug)]
 pub(in super::super) struct KeyReader {
     conn: Mutex<Connection>,
-    /// By which it is fresh what memory has.
+    /// Determines the age of the cache.
     clock: Arc<dyn Clock>,
     known: RwLock<Known>,
     /// Uses that are not written yet.
@@ -35,9 +36,9 @@ pub(in super::super) struct KeyReader {
 #[derive(Debug, Default)]
 struct Known {
     keys: HashMap<[u8; 32], KnownKey>,
-    /// Of the counter `api_keys`.
+    /// Value of the counter `api_keys`.
     edition: u64,
-    /// When that was read, by the store's steady clock.
+    /// When the counter was read, by the store's steady clock.
     checked: Option<Duration>,
 }
 
@@ -63,7 +64,7 @@ impl KeyReader {
         })
     }
 
-    /// The key, at most [`AGE_MAX`] old, where memory has it.
+    /// The cached key, at most [`AGE_MAX`] old.
     pub(in super::super) fn known(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Option<Arc<ApiKey>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let is_fresh = |_: &&KnownKey| known.is_fresh(self.clock.steady());
@@ -72,13 +73,13 @@ impl KeyReader {
         Some(one.key.clone())
     }
 
-    /// Whether memory has the key, however old.
+    /// Whether the key is cached, however old.
     pub(in super::super) fn remembers(&self, sha256: &[u8; 32]) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.keys.contains_key(sha256)
     }
 
-    /// The connection, kept from all others.
+    /// Occupies the connection.
     #[cfg(test)]
     pub(in super::super) fn keep_busy(&self) -> std::sync::MutexGuard<'_, Connection> {
         self.conn.lock().unwrap_or_else(PoisonError::into_inner)
@@ -91,11 +92,11 @@ impl KeyReader {
         now_ms: UnixMs,
     ) -> Done<Option<Arc<ApiKey>>> {
         let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
-        // One look serves all who waited for it.
+        // One lookup serves all who waited for it.
         if let Some(key) = self.known(sha256, now_ms) {
             return Ok(Some(key));
         }
-        // The counter before the key: a change between the two is noticed the next time.
+        // Read the counter before the key: a change between the two is noticed the next time.
         let checked = self.clock.steady();
         let edition = counter(&conn, "api_keys")?;
         let found = find(&conn, sha256)?.map(Arc::new);
@@ -116,7 +117,7 @@ impl KeyReader {
         Ok(found)
     }
 
-    /// Costs one load for all uses but one a minute.
+    /// Costs one atomic load, except for one use a minute.
     fn note_use(&self, one: &KnownKey, now_ms: UnixMs) {
         let noted_ms = one.used_at_ms.load(Ordering::Relaxed);
         if !one.key.notes_use(noted_ms, now_ms) {
@@ -127,7 +128,7 @@ impl KeyReader {
         uses.insert(one.key.key.id.clone(), now_ms);
     }
 
-    /// The uses that were noted since the last call.
+    /// The uses recorded since the last call.
     pub(in super::super) fn take_uses(&self) -> Uses {
         std::mem::take(&mut self.uses.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -136,7 +137,7 @@ impl KeyReader {
         list(&self.conn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Makes a change of this process seen at once.
+    /// Makes a change by this process visible now.
     pub(in super::super) fn refresh(&self) {
         self.known
             .write()

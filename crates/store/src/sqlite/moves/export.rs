@@ -1,4 +1,4 @@
-//! A store in SQLite, read in one transaction: writers go on meanwhile.
+//! A SQLite store, read in one transaction while writers continue.
 
 use std::path::Path;
 
@@ -14,23 +14,23 @@ use crate::{
     SqliteOptions, StoreError, TallyRequest,
 };
 
-/// A store that is read.
+/// A store being read.
 #[derive(Debug)]
 pub(crate) struct SqliteExport {
     conn: Connection,
-    /// Place of the last task that was read.
+    /// Place of the last task read.
     after: u64,
 }
 
 impl SqliteExport {
-    /// The store in the file at `path`, as it stands now.
+    /// Opens the store in the file at `path`, as it is now.
     pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
         let export = Self::begin(path)?;
         schema::refuse_unfinished_import(&export.conn)?;
         Ok(export)
     }
 
-    /// The same of a store into which an import has not ended.
+    /// The same for a store with an unfinished import.
     pub(super) fn begin(path: &Path) -> Result<Self, OpenError> {
         let conn = schema::open_source(path, &SqliteOptions::default())?;
         let (found, known) = (schema::version(&conn)?, schema::known_version());

@@ -1,5 +1,5 @@
-//! A store in SQLite that is being filled: in its final place, and locked as by a process that serves it. A table that
-//! exists only meanwhile keeps everybody else away.
+//! Fills a SQLite store in its final place, locked like one that is being served. A table that
+//! exists only during the import keeps everybody else away.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::{
     StoreError,
 };
 
-/// What a store must not hold.
+/// Data that the store must not contain.
 const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
      OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
 
-/// A store that is being filled.
+/// A store being filled.
 #[derive(Debug)]
 pub(crate) struct SqliteImport {
     path: PathBuf,
@@ -35,8 +35,8 @@ pub(crate) struct SqliteImport {
 }
 
 impl SqliteImport {
-    /// Begins to fill the store in the file at `path`, which is made where there is none, with the export of this
-    /// name, or goes on with it.
+    /// Starts to fill the store in the file at `path`, creating it if necessary, with the export of
+    /// this name, or resumes that.
     pub(crate) fn begin(path: &Path, export: &str) -> Result<Self, OpenError> {
         let options = SqliteOptions::default();
         let mut locks = locks::lock(path)?;
@@ -73,7 +73,7 @@ impl SqliteImport {
     }
 }
 
-/// A store of an earlier version holds something: it is not brought up to date only to be refused.
+/// Refuses a non-empty store of an earlier version before updating it.
 fn refuse_older(conn: &Connection) -> Result<(), OpenError> {
     match (schema::version(conn)?, schema::known_version()) {
         (found, known) if 0 < found && found < known => Err(OpenError::NotEmpty),
@@ -81,7 +81,7 @@ fn refuse_older(conn: &Connection) -> Result<(), OpenError> {
     }
 }
 
-/// Marks an empty store as one that is being filled.
+/// Marks an empty store as being filled.
 fn mark(conn: &Connection, export: &str) -> Result<(), OpenError> {
     let holds = conn.query_row(HELD, [], |row| row.get::<_, bool>(0));
     if holds.map_err(schema::unavailable)? {
@@ -97,7 +97,7 @@ fn mark(conn: &Connection, export: &str) -> Result<(), OpenError> {
     mark().map_err(schema::unavailable)
 }
 
-/// Sums that follow from the tasks, and what else belongs to the store.
+/// Writes the sums that follow from the tasks, and the store's other data.
 fn write_store(conn: &Connection, store: &MovedStore) -> Done<()> {
     conn.execute_batch(
         "DELETE FROM usage; INSERT INTO usage (project, bytes, tasks) \

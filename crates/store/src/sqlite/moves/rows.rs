@@ -1,4 +1,4 @@
-//! Rows of tasks as they are moved: texts as stored, and checksums made anew.
+//! Rows of moved tasks: texts as stored, checksums computed anew.
 
 use kinora_contract::TaskId;
 use kinora_contract::spec::SPEC_VERSION;
@@ -10,7 +10,7 @@ use crate::sqlite::rows;
 use crate::sqlite::sums::{self, Texts};
 use crate::{Hex, MovedBinding, MovedPhase, MovedTask};
 
-/// Reads a row of [`COLUMNS`], and compares its checksums where this program knows its version.
+/// Reads a row of [`COLUMNS`], and compares its checksums if this program knows its version.
 pub(super) fn read(row: &Row<'_>) -> Done<MovedTask> {
     let spec_version: u32 = row.get("spec_version")?;
     if spec_version <= SPEC_VERSION {
@@ -80,7 +80,7 @@ pub(super) fn insert(conn: &Connection, task: &MovedTask) -> Done<()> {
         failure: task.failure.as_deref().map(Into::into),
         warnings: task.warnings.as_deref().map(Into::into),
     };
-    // Of a newer version they stay unknown, as those of rows from before there were any.
+    // Unknown for a newer version, like those of rows from before checksums existed.
     let sums = record.map(|record| {
         let of_texts = sums::of_texts(&record.task, &task.spec, &task.metadata);
         (of_texts, sums::of_state(&record, &texts))

@@ -1,4 +1,4 @@
-//! Webhooks and deliveries as they are moved.
+//! Moved webhooks and deliveries.
 
 use rusqlite::{Connection, Row, params};
 
@@ -7,7 +7,7 @@ use crate::sqlite::fault::{Done, Fault};
 use crate::sqlite::webhooks;
 use crate::{DeliveryState, MovedDelivery, MovedStore};
 
-/// Deliveries that are still to be made, without their leases, oldest first.
+/// Deliveries that are still due, without their leases, oldest first.
 pub(super) fn deliveries(conn: &Connection) -> Done<Vec<MovedDelivery>> {
     let mut query = conn.prepare(
         "SELECT event, task, webhook, url, state, attempts, CASE WHEN token IS NULL THEN due_ms ELSE 0 END \

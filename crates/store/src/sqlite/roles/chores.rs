@@ -22,7 +22,7 @@ impl Chores for SqliteStore {
     async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
         let uses = self.keys.take_uses();
         if !uses.is_empty() {
-            // They are kept to about a minute: no sweep fails for them.
+            // They are only exact to a minute, so a failure here must not fail the sweep.
             let _ = self.writer.call(keys::NoteUses(uses)).await;
         }
         self.writer.call(request).await

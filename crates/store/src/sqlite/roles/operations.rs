@@ -1,4 +1,4 @@
-//! For operators, in the process that serves the store.
+//! The interface for operators, in the process that serves the store.
 
 use async_trait::async_trait;
 
@@ -25,7 +25,7 @@ impl Operations for SqliteStore {
         let now_ms = self.clock.now_ms();
         let read = move |readers: &Readers, _: &Memory| readers.overview(now_ms);
         let overview = self.read(None, read).await?;
-        // Memory knows them to the moment; their rows are for others.
+        // Memory has the current state; the rows are for other processes.
         let workers = self.living().await?;
         Ok(Overview {
             workers,

@@ -1,4 +1,4 @@
-//! For the API.
+//! The interface for the API.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Tasks for SqliteStore {
     }
 
     async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
-        // A hundred tasks may have to come from the disk: not on a thread that serves others.
+        // A hundred tasks may have to come from disk, so not on a thread that serves others.
         let (readers, memory) = (self.readers.clone(), self.memory.clone());
         let read = tokio::task::spawn_blocking(move || readers.list(&memory, &request));
         Ok(read.await.map_err(stopped)??)
@@ -69,7 +69,7 @@ impl Tasks for SqliteStore {
     async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
         let mut glances = Vec::with_capacity(ids.len());
         for id in ids {
-            // Few of those that are asked for have ended, and fewer have left memory.
+            // Few of the requested tasks have ended, and fewer have left memory.
             let found = self.find(None, *id).await?;
             glances.push(found.and_then(|record| Glance::of(&record.task)));
         }
@@ -91,7 +91,7 @@ impl Tasks for SqliteStore {
         Ok(Ended {
             tasks: self.read(Some(&project), read).await?,
             from_ms,
-            // A transaction notes its time when it begins, and can be read when it ends.
+            // A transaction takes its time at its start, but is readable only at its end.
             next_ms: now_ms.saturating_sub(UNDER_WAY_MS),
             now_ms,
         })

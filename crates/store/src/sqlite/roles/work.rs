@@ -1,4 +1,4 @@
-//! For workers.
+//! The interface for workers.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ impl SqliteStore {
 #[async_trait]
 impl Work for SqliteStore {
     async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
-        // Asked after every submit, and mostly there are none.
+        // Asked after every submit, usually without any.
         if !self.memory.has_unready() {
             return Ok(Vec::new());
         }

@@ -1,5 +1,6 @@
-//! A writer without a thread, for simulations: the first caller whose turn comes commits whatever was queued before
-//! it. So calls that are made together are one transaction, whatever the machine does with its threads.
+//! A writer without a thread, for simulations: the first caller whose turn comes commits all
+//! requests queued before. So calls made together are one transaction, whatever the machine does
+//! with its threads.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -24,7 +25,8 @@ impl Spot {
         Self(Box::new(Mutex::new(Desk { state, queue })))
     }
 
-    /// Queues `job`, and returns once it is done. One whose caller goes away meanwhile is done with the next.
+    /// Queues `job`, and returns once it is done. If its caller goes away meanwhile, it is done
+    /// with the next one.
     pub(super) async fn serve_with_others(&self, job: Box<dyn Job>) {
         self.desk().queue.push_back(job);
         let mut others_came = false;

@@ -1,5 +1,5 @@
-//! What the writer owns, and how it runs jobs in a transaction. A request that fails does not fail its neighbours, and
-//! nothing of a failed transaction is seen or remembered.
+//! The writer's state, and how it runs jobs in a transaction. A failing request does not fail its
+//! neighbours, and nothing of a failed transaction is visible or remembered.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,18 +21,20 @@ use super::super::starts;
 use super::super::writes::{self, Writes, control, is_busy, roll_back};
 use crate::{StoreError, metered};
 
-/// Requests of one transaction: bounds what a failing neighbour makes to be done again.
+/// Maximum number of requests in one transaction: limits the work that one failing request causes
+/// to be repeated.
 const BATCH_MAX: usize = 1_024;
-/// So often a transaction that SQLite gave up as a whole is begun again without the culprit.
+/// Maximum number of restarts, without the culprit, of a transaction that SQLite has given up as a
+/// whole.
 const RESTARTS_MAX: usize = 8;
 
-/// For each job of a transaction, why it failed.
+/// The error of each failed job of a transaction.
 pub(super) type Failures = Vec<Option<StoreError>>;
 
 /// Result of a committed transaction.
 struct Committed {
     failures: Failures,
-    /// Whether it wrote anything: an empty one works on a full disk.
+    /// Whether it wrote anything: an empty one works even on a full disk.
     wrote: bool,
 }
 
@@ -43,7 +45,7 @@ type Run = fn(&mut Batch<'_>, &mut [Box<dyn Job>]) -> Done<Failures>;
 pub(in super::super) struct Kept {
     pub(in super::super) files: Files,
     pub(in super::super) mark: Mark,
-    /// Held as long as the thread may write, also after the closing store has stopped waiting for it.
+    /// Held while the thread may write, even after the closing store has stopped waiting for it.
     pub(in super::super) _locks: Arc<Locks>,
 }
 
@@ -53,18 +55,18 @@ pub(super) struct State {
     pub(super) standing: Standing,
     pub(super) memory: Arc<Memory>,
     pub(super) kept: Kept,
-    /// By which everything in the store is stamped and judged.
+    /// Determines all times in the store.
     pub(super) clock: Arc<dyn Clock>,
     /// Whether writes work.
     pub(super) writes: Writes,
-    /// Where callers wait; the runtime in which the store was opened.
+    /// Where callers wait: the runtime in which the store was opened.
     pub(super) runtime: Option<Handle>,
-    /// This writer's own door; weak, so that closing it is not prevented.
+    /// This writer's own queue; weak, so that it does not prevent closing.
     pub(super) queue: mpsc::WeakSender<Box<dyn Job>>,
 }
 
 impl State {
-    /// Commits whatever is queued, until the door is closed.
+    /// Commits all queued requests until the queue is closed.
     pub(super) fn serve(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
         let mut own = VecDeque::new();
         let mut jobs: Vec<Box<dyn Job>> = Vec::new();
@@ -87,7 +89,7 @@ impl State {
 
     /// The last writes.
     pub(super) fn end(&mut self) {
-        // Not beside files that others have put there.
+        // Not if others have replaced the files.
         if self
             .kept
             .files
@@ -99,7 +101,7 @@ impl State {
         self.kept.files.carry_over_last(&self.conn);
     }
 
-    /// Answers each job. Several are answered from within the runtime, where waking a neighbour
+    /// Answers each job. Several are answered from within the runtime, where waking another task
     /// costs a push to a queue; from this thread it would cost a system call each.
     pub(super) fn answer(
         &self,
@@ -123,7 +125,7 @@ impl State {
                 .flat_map(|(job, failure)| job.answer(failure));
             for job in unclaimed.collect::<Vec<_>>() {
                 if let Some(queue) = queue.upgrade() {
-                    // A closed writer takes no more; the lease runs out by itself.
+                    // A closed writer accepts nothing more; the lease expires.
                     let _ = queue.send(job).await;
                 }
             }
@@ -169,7 +171,7 @@ impl State {
         }
     }
 
-    /// One transaction. Readers see it after its commit; after a failure all is as before.
+    /// One transaction. Readers see it after its commit; after a failure nothing has changed.
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Committed> {
         control(&self.conn, "BEGIN IMMEDIATE")?;
         let rows_before = self.conn.total_changes();
@@ -187,7 +189,7 @@ impl State {
                 if batch.erases() {
                     self.kept.files.log.erase();
                 }
-                // A commit that changed nothing leaves the log as it is.
+                // A commit without changes leaves the log untouched.
                 let wrote = self.conn.total_changes() > rows_before;
                 if wrote {
                     self.kept.files.log.committed();
@@ -206,21 +208,21 @@ impl State {
     }
 }
 
-/// All jobs in a row: the usual way, which costs nothing extra.
+/// All jobs in sequence: the usual way, without extra cost.
 fn run_together(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures> {
     jobs.iter_mut().try_for_each(|job| job.run(batch))?;
     Ok(jobs.iter().map(|_| None).collect())
 }
 
-/// Each job behind a savepoint, so that those that fail leave the others alone.
+/// Each job in a savepoint, so that failing jobs leave the others alone.
 fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures> {
     let mut failures: Failures = jobs.iter().map(|_| None).collect();
     for restarts in 0.. {
         let lost = run_each(batch, jobs, &mut failures)?;
         let Some(text) = lost else { break };
-        // Full disks and the like end the whole transaction: begin again without the culprit.
+        // A full disk, for example, ends the whole transaction: restart it without the culprit.
         batch.undo_to(batch::Mark::default());
-        // Without a job left an empty commit would hide that nothing can be written.
+        // With no job left, an empty commit would hide that nothing can be written.
         if restarts == RESTARTS_MAX || failures.iter().all(Option::is_some) {
             return Err(Fault::GivenUp(text));
         }
@@ -229,7 +231,7 @@ fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures>
     Ok(failures)
 }
 
-/// Runs those that have not failed yet; tells why the transaction was lost, where it was.
+/// Runs the jobs that have not failed yet; returns why the transaction was lost, if it was.
 fn run_each(
     batch: &mut Batch<'_>,
     jobs: &mut [Box<dyn Job>],
@@ -256,7 +258,7 @@ fn run_each(
     Ok(None)
 }
 
-/// Whether trying the jobs one by one cannot help.
+/// Whether trying the jobs one by one is pointless.
 fn is_hopeless(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{
         CannotOpen, DatabaseBusy, DatabaseLocked, PermissionDenied, ReadOnly, SystemIoFailure,
