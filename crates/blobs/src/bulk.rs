@@ -1,4 +1,4 @@
-//! What commands do with blobs besides the interface: a blob into a file, all keys of a prefix.
+//! Operations for commands beyond the interface: save a blob to a file, list all keys of a prefix.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,11 +10,11 @@ use sha2::{Digest, Sha256};
 
 use crate::{BlobError, BlobStore};
 
-/// Writes a blob into the file at `to`, which is made, or emptied first; it is not synced. Returns what was
-/// written; `None` for an unknown key.
+/// Writes a blob to the file at `to`, which is created or truncated first, but not synced. Returns
+/// its measures; `None` for an unknown key.
 ///
 /// # Errors
-/// [`BlobError`] when the blob cannot be read to its end, or the file cannot be written.
+/// [`BlobError`] if the blob cannot be read completely, or the file cannot be written.
 pub async fn save(
     blobs: &dyn BlobStore,
     key: &str,
@@ -41,7 +41,7 @@ pub async fn save(
 /// Keys of all blobs that begin with `prefix`, in no order.
 ///
 /// # Errors
-/// [`BlobError`] when they cannot all be listed.
+/// [`BlobError`] if they cannot all be listed.
 pub async fn keys(blobs: &dyn BlobStore, prefix: &str) -> Result<Vec<String>, BlobError> {
     let entries = blobs.list(prefix).try_concat().await?;
     Ok(entries.into_iter().map(|entry| entry.key).collect())

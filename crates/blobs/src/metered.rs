@@ -1,5 +1,5 @@
-//! Metrics of a [`BlobStore`]: how long its calls take, and how often they fail. Without a recorder this costs next to
-//! nothing.
+//! Metrics of a [`BlobStore`]: the duration of its calls, and their failures. Without a recorder
+//! this costs almost nothing.
 
 use std::ops::Range;
 use std::path::Path;
@@ -13,7 +13,7 @@ use url::Url;
 
 use crate::{BlobError, BlobStore, ByteStream, DirectLink, EntryStream};
 
-/// The same store, whose calls are timed by `clock` and counted: `kinora_blob_seconds` and
+/// Wraps a store so that its calls are timed by `clock` and counted: `kinora_blob_seconds` and
 /// `kinora_blob_failures_total`, by operation.
 pub fn metered(inner: Arc<dyn BlobStore>, clock: Arc<dyn Clock>) -> Arc<dyn BlobStore> {
     Arc::new(MeteredBlobs { inner, clock })
@@ -34,7 +34,7 @@ impl MeteredBlobs {
         let watch = Stopwatch::start(&self.clock);
         let done = call.await;
         match &done {
-            // The store has answered, and the key is nobody's.
+            // The store has answered: the key does not exist.
             Ok(_) | Err(BlobError::NotFound(_)) => {
                 histogram!("kinora_blob_seconds", "operation" => operation).record(watch.elapsed());
             }
@@ -64,7 +64,7 @@ impl BlobStore for MeteredBlobs {
         self.call("head", self.inner.head(key)).await
     }
 
-    /// Until the bytes begin.
+    /// Measured until the bytes begin.
     async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError> {
         self.call("read", self.inner.read(key, range)).await
     }

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use crate::s3::Address;
 use crate::{BlobError, BlobStore, LocalBlobs, S3Blobs, S3Options};
 
-/// What a URL names.
+/// The location in a URL.
 enum Place {
     Folder(PathBuf),
     Bucket(Address),
 }
 
-/// Opens the store at `url`: `s3://BUCKET/PREFIX`, of which `s3` tells the rest; `file:` with a path
-/// (`file:results`, `file:///var/lib/results`), or a plain path. Blocks on disk access, and opens no
-/// connection: call it before serving.
+/// Opens the store at `url`: `s3://BUCKET/PREFIX`, with further settings in `s3`; `file:` with a
+/// path (`file:results`, `file:///var/lib/results`); or a plain path. Blocks on disk access, but
+/// opens no connection: call it before serving.
 ///
 /// # Errors
 /// [`BlobError::UnknownScheme`], [`BlobError::Misconfigured`], or the error of opening the store.

@@ -24,7 +24,7 @@ impl Secret {
         Self(bytes)
     }
 
-    /// Reads the secret from the file at `path`, 64 hexadecimal digits; `None` where there is no file.
+    /// Reads the secret from the file at `path`, 64 hexadecimal digits; `None` if there is no file.
     ///
     /// # Errors
     /// If the file cannot be read or contains anything else.
@@ -36,7 +36,7 @@ impl Secret {
         }
     }
 
-    /// Its bytes, to be kept in a place as safe as this one.
+    /// Its bytes, for storage in an equally safe place.
     pub const fn bytes(&self) -> [u8; 32] {
         self.0
     }

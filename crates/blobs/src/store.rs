@@ -1,4 +1,4 @@
-//! The interface of blob stores: its operations with their guarantees, a blob as listed, and the errors.
+//! The interface of blob stores: operations with their guarantees, listed blobs, and errors.
 
 use std::fmt::Debug;
 use std::io;
@@ -13,32 +13,32 @@ use futures_util::Stream;
 use kinora_contract::{StoredFile, UnixMs};
 use url::Url;
 
-/// The bytes of a blob, in order, in chunks of at most 128 KiB. Nothing is read ahead of the
-/// reader but one chunk.
+/// The bytes of a blob, in order, in chunks of at most 128 KiB. At most one chunk is read ahead of
+/// the reader.
 pub type ByteStream = Pin<Box<dyn Stream<Item = io::Result<Bytes>> + Send>>;
 
-/// Blobs as they are listed, in pages of at most [`PAGE_MAX`] entries.
+/// Listed blobs, in pages of at most [`PAGE_MAX`] entries.
 pub type EntryStream = Pin<Box<dyn Stream<Item = Result<Vec<BlobEntry>, BlobError>> + Send>>;
 
-/// Entries of one page of a list at most.
+/// Maximum number of entries in one page of a list.
 pub const PAGE_MAX: usize = 500;
 
-/// Keeps finished files by key. The bytes of a key never change: a blob appears whole, once, and
-/// may be deleted.
+/// Stores finished files by key. The bytes of a key never change: a blob appears whole and only
+/// once, and may be deleted.
 #[async_trait]
 pub trait BlobStore: Send + Sync + Debug {
-    /// Publishes the finished file at `from`, a file of this machine, as `file`: its key, and the length and
-    /// SHA-256 that were taken while it was written. On `Ok` the bytes are durable under the key. The store may
-    /// share the bytes of `from` instead of copying them: the caller may remove `from`, and never writes to it
-    /// again.
+    /// Publishes the finished local file at `from` as `file`: its key, with the length and SHA-256
+    /// measured while it was written. On `Ok` the bytes are durable under the key. The store may
+    /// share the bytes of `from` instead of copying them: the caller may remove `from`, but must
+    /// not write to it again.
     ///
-    /// A put may be repeated: the same bytes under the same key are success. After
-    /// [`BlobError::Unavailable`] the blob is there, whole, or it is not: the answer may have been lost. Put it
-    /// again, or ask [`BlobStore::holds`].
+    /// A put may be repeated: the same bytes under the same key succeed. After
+    /// [`BlobError::Unavailable`] the blob either exists, whole, or does not: the answer may have
+    /// been lost. Repeat the put, or ask [`BlobStore::holds`].
     ///
     /// # Errors
-    /// [`BlobError::Exists`] for a key that holds other bytes, which stay. [`BlobError::Unavailable`] also where
-    /// `from` is not a file of that length.
+    /// [`BlobError::Exists`] for a key with other bytes, which remain. [`BlobError::Unavailable`]
+    /// also if `from` is not a file of that length.
     async fn put_file(&self, file: &StoredFile, from: &Path) -> Result<(), BlobError>;
 
     /// Publishes `bytes` under `key`, with the guarantees of [`BlobStore::put_file`].
@@ -50,13 +50,14 @@ pub trait BlobStore: Send + Sync + Debug {
     /// Length and SHA-256 of a blob, or `None` for an unknown key. May read the whole blob.
     ///
     /// # Errors
-    /// [`BlobError`] when they cannot be known.
+    /// [`BlobError`] if they cannot be determined.
     async fn checksum(&self, key: &str) -> Result<Option<StoredFile>, BlobError>;
 
-    /// Whether the store has this file, by its key, length and SHA-256: resolves a put whose answer was lost.
+    /// Whether the store has this file, with this key, length and SHA-256: resolves a put whose
+    /// answer was lost.
     ///
     /// # Errors
-    /// [`BlobError`] when that cannot be known.
+    /// [`BlobError`] if that cannot be determined.
     async fn holds(&self, file: &StoredFile) -> Result<bool, BlobError> {
         Ok(self.checksum(&file.key).await?.as_ref() == Some(file))
     }
@@ -64,50 +65,50 @@ pub trait BlobStore: Send + Sync + Debug {
     /// The length in bytes, or `None` for an unknown key.
     ///
     /// # Errors
-    /// [`BlobError`] when it cannot be known.
+    /// [`BlobError`] if it cannot be determined.
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError>;
 
-    /// The bytes in `range`, cut at the end of the blob. A stream that was begun goes on to
-    /// its end although the key is deleted meanwhile.
+    /// The bytes in `range`, cut at the end of the blob. A stream continues to its end even if the
+    /// key is deleted meanwhile.
     ///
     /// # Errors
     /// [`BlobError::NotFound`] for an unknown key.
     async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError>;
 
-    /// Deletes the key. One that is absent is no error.
+    /// Deletes the key. An absent key is not an error.
     ///
     /// # Errors
-    /// [`BlobError`] when it may still be there.
+    /// [`BlobError`] if it may still exist.
     async fn delete(&self, key: &str) -> Result<(), BlobError>;
 
-    /// All blobs whose keys begin with `prefix`, in pages, in no order. One pass over what is stored,
-    /// which holds its place: blobs may be put and deleted meanwhile, and one that is there from its
-    /// beginning to its end comes exactly once. An error is the last item.
+    /// All blobs whose keys begin with `prefix`, in pages, in no order. It is one pass that keeps
+    /// its position: blobs may be put and deleted meanwhile, and one that exists from start to end
+    /// appears exactly once. An error is the last item.
     fn list(&self, prefix: &str) -> EntryStream;
 
-    /// Finds out whether blobs can be put now: makes folders of the store again that are gone, then
-    /// writes, syncs, names, reads back and removes a small file, which is never listed.
+    /// Checks whether blobs can be put now: recreates missing folders of the store, then writes,
+    /// syncs, names, reads back and removes a small file, which is never listed.
     ///
     /// # Errors
-    /// [`BlobError`] when a put would fail.
+    /// [`BlobError`] if a put would fail.
     async fn probe(&self) -> Result<(), BlobError>;
 
-    /// An address at which anyone can `GET` the blob, with ranges, without this service, where the store serves
-    /// such. It is a secret as long as it is valid, and does not say whether the blob exists. `None`: only
-    /// [`BlobStore::read`] has the bytes.
+    /// A URL at which anyone can `GET` the blob, with ranges, without this service, if the store
+    /// supports that. It is a secret while it is valid, and does not say whether the blob exists.
+    /// `None`: only [`BlobStore::read`] has the bytes.
     ///
     /// # Errors
-    /// [`BlobError`] when the address cannot be signed now.
+    /// [`BlobError`] if the URL cannot be signed now.
     async fn direct_url(&self, key: &str, link: &DirectLink<'_>) -> Result<Option<Url>, BlobError> {
         let _ = (key, link);
         Ok(None)
     }
 }
 
-/// What a direct address grants, and the headers of its answers.
+/// What a direct URL grants, and the headers of its answers.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectLink<'a> {
-    /// How long it opens, in whole seconds.
+    /// How long it is valid, in whole seconds.
     pub ttl: Duration,
     /// The header `Content-Type`.
     pub media_type: &'a str,
@@ -124,30 +125,30 @@ pub struct BlobEntry {
     pub key: String,
     /// Its length.
     pub bytes: u64,
-    /// When its bytes were last written: a sweep of orphans spares the young, whose task may
-    /// not have been finished yet.
+    /// When its bytes were last written: a sweep of orphans spares recent ones, whose task may not
+    /// be finished yet.
     pub modified_at_ms: UnixMs,
 }
 
-/// Why a blob store did not do what it was asked to.
+/// Why a call to a blob store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
     /// Not a key: see [`BlobKey`](crate::BlobKey).
     #[error("not a blob key: {0:?}")]
     InvalidKey(String),
-    /// Nothing under this key.
+    /// No blob has this key.
     #[error("no blob {0:?}")]
     NotFound(String),
-    /// The key holds other bytes; nothing was changed.
+    /// The key has other bytes; nothing was changed.
     #[error("the blob {0:?} exists already")]
     Exists(String),
-    /// The address names no implementation. Holds its scheme alone: the rest may contain a secret.
-    #[error("unknown blob store {0:?}: a folder, a `file:` or an `s3:` address is expected")]
+    /// No implementation has this URL scheme. Contains only the scheme: the rest may be secret.
+    #[error("unknown blob store {0:?}: use a folder, or a `file:` or `s3:` URL")]
     UnknownScheme(String),
-    /// The address or a setting of a store is wrong. Quotes neither, since they may contain a secret.
+    /// The URL or a setting of a store is invalid. Quotes neither, since they may contain a secret.
     #[error("{0}")]
     Misconfigured(&'static str),
-    /// Full disk, missing rights, broken connection.
+    /// Full disk, missing permissions, broken connection.
     #[error("the blob store is unavailable: {0}")]
     Unavailable(#[from] io::Error),
 }

@@ -1,4 +1,4 @@
-//! How a client is made: the address of the service, the key, deadlines and certificates.
+//! Builds a client: the URL of the service, the key, time limits and certificates.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub struct Builder {
     roots_pem: Vec<u8>,
 }
 
-// By hand: the key must not be shown.
+// Manual, so that the key is not shown.
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Builder")
@@ -37,12 +37,13 @@ impl std::fmt::Debug for Builder {
 }
 
 impl Client {
-    /// A client of the service at `base_url` (`http://127.0.0.1:8080`, with or without `/v1`), with the usual options.
+    /// A client of the service at `base_url` (`http://127.0.0.1:8080`, with or without `/v1`), with
+    /// the default options.
     pub fn new(base_url: &str, api_key: impl Into<String>) -> Result<Self, Error> {
         Self::builder(base_url).api_key(api_key).build()
     }
 
-    /// A client with options of its own.
+    /// A client with custom options.
     pub fn builder(base_url: &str) -> Builder {
         Builder {
             base_url: base_url.to_owned(),
@@ -68,27 +69,28 @@ impl Builder {
         self
     }
 
-    /// The time for one answer, without its repeats; 60 s by default. Downloads have it for the head of the answer and for
-    /// each piece of the body.
+    /// The time limit of one answer, without its retries; 60 s by default. In a download it applies
+    /// to the head of the answer and to each piece of the body.
     pub fn request_timeout(mut self, limit: Duration) -> Self {
         self.request_timeout = limit;
         self
     }
 
-    /// How long a wait for a task goes on while the service does not answer; 2 minutes by default, enough for a restart.
+    /// How long to wait for a task while the service does not answer; 2 minutes by default, enough
+    /// for a restart.
     pub fn outage_max(mut self, limit: Duration) -> Self {
         self.outage_max = limit;
         self
     }
 
-    /// Certificates in PEM that are trusted beside the public ones: of a private certificate authority.
+    /// Additional trusted certificates in PEM, for a private certificate authority.
     pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.roots_pem = pem.into();
         self
     }
 
-    /// Makes the client; connects to nothing yet. Fails with [`Error::Options`] on an address that is not http or https, a key
-    /// with characters that no key has, and certificates that cannot be read.
+    /// Builds the client, without connecting yet. Fails with [`Error::Options`] if the URL is not
+    /// http or https, the key contains invalid characters, or the certificates cannot be read.
     pub fn build(self) -> Result<Client, Error> {
         let base = base(&self.base_url)?;
         let authorization = self.key.as_deref().map(authorization).transpose()?;
@@ -103,11 +105,11 @@ impl Builder {
     }
 }
 
-/// The root of the API, `.../v1`; the address may be given with or without `/v1`.
+/// The root of the API, `.../v1`; the URL may come with or without `/v1`.
 fn base(text: &str) -> Result<Url, Error> {
     let refused = |why: &str| Error::Options(format!("'{text}' {why}"));
     let mut url = Url::parse(text.trim())
-        .map_err(|_| refused("is not an address like http://127.0.0.1:8080"))?;
+        .map_err(|_| refused("is not a URL such as http://127.0.0.1:8080"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(refused("is neither http nor https"));
     }
@@ -128,8 +130,8 @@ fn base(text: &str) -> Result<Url, Error> {
 
 fn authorization(key: &str) -> Result<HeaderValue, Error> {
     let value = HeaderValue::from_str(&format!("Bearer {}", key.trim()));
-    let mut value = value
-        .map_err(|_| Error::Options("the API key has characters that no key has".to_owned()))?;
+    let mut value =
+        value.map_err(|_| Error::Options("the API key contains invalid characters".to_owned()))?;
     value.set_sensitive(true);
     Ok(value)
 }

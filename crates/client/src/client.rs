@@ -1,5 +1,4 @@
-//! The client: a method for each endpoint. Waiting, lists and downloads are beside it, in files of
-//! their own.
+//! The client: a method for each endpoint. Separate files have waiting, lists and downloads.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -32,7 +31,7 @@ pub(crate) struct Inner {
     pub(crate) outage_max: Duration,
 }
 
-// By hand: the key must not be shown.
+// Manual, so that the key is not shown.
 impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Client({})", self.0.base)
@@ -66,8 +65,8 @@ struct Models {
 }
 
 impl Client {
-    /// Submits a task and returns it once the service has it on disk. After a lost answer the client repeats the request under
-    /// the same idempotency key, which makes no second task.
+    /// Submits a task and returns it once the service has stored it on disk. After a lost answer
+    /// the client repeats the request with the same idempotency key, which creates no second task.
     pub async fn submit(&self, video: &NewVideo) -> Result<Video, Error> {
         let key = video.idempotency_key.as_deref();
         self.post_once(&["videos"], video, key).await
@@ -79,22 +78,22 @@ impl Client {
         self.post_once(&["videos", "edits"], edit, key).await
     }
 
-    /// Submits the final of a completed draft, by the draft's model.
+    /// Submits the final of a completed draft, with the draft's model.
     pub async fn final_of(&self, draft_id: &str) -> Result<Video, Error> {
         let draft = self.get(draft_id).await?;
         let video = NewVideo::final_of(draft.model, draft.id);
         self.submit(&video).await
     }
 
-    /// The task as it stands.
+    /// The current state of a task.
     pub async fn get(&self, id: &str) -> Result<Video, Error> {
         self.call(&self.to(Method::GET, &["videos", id]))
             .await?
             .json()
     }
 
-    /// Cancels an unfinished task: it becomes failed with the code `cancelled`. A task that is cancelled already is returned
-    /// as it is; one that is finished otherwise is refused with `not_cancellable`.
+    /// Cancels an unfinished task: it becomes failed with the code `cancelled`. A cancelled task is
+    /// returned unchanged; one that finished otherwise is refused with `not_cancellable`.
     pub async fn cancel(&self, id: &str) -> Result<Video, Error> {
         let call = self.to(Method::POST, &["videos", id, "cancel"]);
         match self.call(&call).await {
@@ -123,7 +122,8 @@ impl Client {
         Ok(reply.json::<Models>()?.data)
     }
 
-    /// The latest picture of a video in the making, or the poster of a completed one: WebP. `None` while there is none.
+    /// The latest preview of an unfinished video, or the poster of a completed one: WebP. `None` if
+    /// there is none.
     pub async fn preview(&self, id: &str) -> Result<Option<Bytes>, Error> {
         let mut call = self.to(Method::GET, &["videos", id, "content"]);
         call = call.header(ACCEPT, HeaderValue::from_static("image/webp"));

@@ -1,6 +1,6 @@
-//! A result into a file. The bytes go to a partial file beside the target, which takes the target's
-//! name once it is complete; a download that broke off, in this process or an earlier one, goes on
-//! where it was. A task's files never change, so bytes of two attempts fit together.
+//! Saves a result to a file. The bytes go to a partial file beside the target, which is renamed to
+//! the target once it is complete. An interrupted download, even of an earlier process, resumes
+//! where it stopped. A task's files never change, so the bytes of two attempts fit together.
 
 use std::path::Path;
 
@@ -17,12 +17,14 @@ use crate::partial::Partial;
 use crate::retry;
 
 impl Client {
-    /// Saves a file of a completed task as `path`, replacing what is there, and returns its length in bytes.
+    /// Saves a file of a completed task as `path`, replacing an existing file, and returns its
+    /// length in bytes.
     ///
-    /// Fails with the service's refusal where there is no such file (`video_not_ready`, `video_failed`, `video_expired`), and
-    /// with [`Error::File`] where it cannot be written. After a broken connection it goes on where it was, as often as the
-    /// client repeats calls; after that the partial file `.NAME.ID-VARIANT.part` stays, and the next download to the same path
-    /// goes on with it. The file has its final name only when its length is right and it is synced.
+    /// Fails with the service's refusal if there is no such file (`video_not_ready`,
+    /// `video_failed`, `video_expired`), and with [`Error::File`] if it cannot be written. After a
+    /// broken connection it resumes, as often as the client retries calls; after that the partial
+    /// file `.NAME.ID-VARIANT.part` remains, and the next download to the same path resumes it. The
+    /// file gets its final name only when its length is right and it is synced.
     pub async fn download(&self, id: &str, variant: Variant, path: &Path) -> Result<u64, Error> {
         let label = format!("{id}-{}", variant.name());
         let mut partial = Partial::open(path, &label).await?;
@@ -34,7 +36,7 @@ impl Client {
                 Err(error) => error,
             };
             if partial.length > before {
-                // A long file over a bad line comes in many pieces.
+                // A long file over a bad connection arrives in many pieces.
                 attempt = 0;
             }
             if attempt >= self.0.retries || !error.is_transient() {
@@ -46,7 +48,7 @@ impl Client {
         }
     }
 
-    /// One attempt to get what is missing.
+    /// One attempt to get the missing bytes.
     async fn fetch(&self, id: &str, variant: Variant, partial: &mut Partial) -> Result<(), Error> {
         let mut call = self
             .to(Method::GET, &["videos", id, "content"])
@@ -55,10 +57,10 @@ impl Client {
             call = call.header(RANGE, range(partial.length)?);
         }
         let response = match self.content(&call).await {
-            // It has as much as the whole or more: perhaps a rename that did not come any more.
+            // The partial file is as long as the whole or longer: perhaps an earlier rename failed.
             Err(error) if status(&error) == Some(416) => {
                 partial.restart().await?;
-                let broken = "the partial file did not fit";
+                let broken = "the partial file did not match";
                 return Err(Error::Broken(broken.into()));
             }
             answered => answered?,
@@ -70,7 +72,7 @@ impl Client {
         self.save(response.into_body(), partial).await?;
         match whole {
             Some(whole) if partial.length > whole => {
-                // Another attempt would not make it any better.
+                // Another attempt would not help.
                 partial.restart().await?;
                 Err(Error::Answer(
                     "more bytes arrived than the file has".to_owned(),
@@ -83,7 +85,7 @@ impl Client {
         }
     }
 
-    /// The answer with the bytes, from the service or from the store to which it leads.
+    /// The answer with the bytes, from the service or from the store that it redirects to.
     async fn content(&self, call: &Call) -> Result<Response<Incoming>, Error> {
         let http = &self.0.http;
         let response = http.accepted(http.open(call).await?).await?;
@@ -125,7 +127,7 @@ fn range(from: u64) -> Result<HeaderValue, Error> {
     range.map_err(|error| Error::Options(error.to_string()))
 }
 
-/// Where a redirect leads: http or https, and not from https to http.
+/// The target of a redirect: http or https, but not from https to http.
 fn redirected(base: &Url, location: &str) -> Result<Url, Error> {
     let url = base.join(location).ok().filter(|url| match url.scheme() {
         "https" => true,
@@ -134,7 +136,8 @@ fn redirected(base: &Url, location: &str) -> Result<Url, Error> {
     url.ok_or_else(|| Error::Answer("a redirect leads nowhere".to_owned()))
 }
 
-/// The length of the whole file, of which `from` bytes are there. A part must begin where it was asked for.
+/// The length of the whole file, of which `from` bytes are present. A part must begin at the
+/// requested byte.
 fn whole_length(headers: &HeaderMap, from: u64) -> Result<Option<u64>, Error> {
     let text = |name| {
         headers
@@ -152,7 +155,7 @@ fn whole_length(headers: &HeaderMap, from: u64) -> Result<Option<u64>, Error> {
     match parts {
         Some((first, whole)) if first == from => Ok(whole),
         _ => Err(Error::Answer(format!(
-            "'{range}' is not the part that was asked for"
+            "'{range}' is not the requested part"
         ))),
     }
 }

@@ -1,4 +1,4 @@
-//! Errors: what happened, whether a repeat can help, and what to do next. None contains the key.
+//! Errors: what happened, whether a retry may help, and what to do next. None contains the key.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -21,7 +21,7 @@ pub enum Error {
     Connect {
         /// Scheme, host and port.
         origin: String,
-        /// Why.
+        /// The cause.
         source: Box<dyn StdError + Send + Sync>,
     },
     /// The connection broke before the answer was complete.
@@ -38,7 +38,7 @@ pub enum Error {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -49,17 +49,17 @@ pub enum Error {
 pub struct Refusal {
     /// The HTTP status.
     pub status: u16,
-    /// The stable code, such as `queue_full`; empty where something before the service answered.
+    /// The stable code, such as `queue_full`; empty if something in front of the service answered.
     pub code: String,
     /// A sentence for people.
     pub message: String,
-    /// The field or header at fault, where it is one.
+    /// The field or header at fault, if there is one.
     pub param: Option<String>,
     /// The id of the request, which is in the service's log.
     pub request_id: Option<String>,
-    /// How long the service asks to wait before a repeat.
+    /// How long the service asks to wait before a retry.
     pub retry_after: Option<Duration>,
-    /// Whether the service says that a repeat is pointless (`x-should-retry: false`).
+    /// Whether the service says that a retry is pointless (`x-should-retry: false`).
     pub is_final: bool,
 }
 
@@ -91,7 +91,7 @@ impl Error {
         (!code.is_empty()).then_some(code)
     }
 
-    /// How long the service asks to wait before a repeat.
+    /// How long the service asks to wait before a retry.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         self.refusal()?.retry_after
     }
@@ -107,15 +107,15 @@ impl Error {
         }
     }
 
-    /// What to do next, as a sentence; `None` where the message says it already.
+    /// What to do next, as a sentence; `None` if the message already says it.
     pub fn advice(&self) -> Option<&'static str> {
         match self {
-            Self::Connect { .. } => Some("Check the address, and that the service runs."),
+            Self::Connect { .. } => Some("Check the URL, and that the service is running."),
             Self::Broken(_) | Self::Timeout(_) => {
                 Some("Try again; a repeated submit makes no second task.")
             }
-            Self::Answer(_) => Some("Check the address: something else answers there."),
-            Self::File { .. } => Some("Choose another path, or make room."),
+            Self::Answer(_) => Some("Check the URL: another program answers there."),
+            Self::File { .. } => Some("Choose another path, or free some space."),
             Self::Options(_) => None,
             Self::Refused(refusal) => refusal.advice(),
         }
@@ -126,20 +126,20 @@ impl Refusal {
     fn advice(&self) -> Option<&'static str> {
         Some(match self.code.as_str() {
             "invalid_api_key" => {
-                "Use a valid API key; an operator makes one with `kinora keys create`."
+                "Use a valid API key; an operator can create one with `kinora keys create`."
             }
             "scope_missing" | "model_not_allowed" | "submits_not_allowed" => {
-                "Use another key, or ask the operator to widen this one."
+                "Use another key, or ask the operator for one with more permissions."
             }
             "model_not_found" => "List the models: GET /v1/models.",
-            "video_not_found" => "Check the id, and that the key is of the task's project.",
+            "video_not_found" => "Check the id, and that the key belongs to the task's project.",
             "video_expired" => "The service removed this video after its retention; make it again.",
             "video_not_ready" => "Wait until the task is completed.",
             "not_cancellable" => "The task is finished; delete it to remove its video.",
             "invalid_url" => {
-                "References are http or https addresses that the service can read; upload files somewhere first."
+                "References are http or https URLs that the service can read; upload files to a server first."
             }
-            "storage_quota_exceeded" => "Delete videos that are not needed any more.",
+            "storage_quota_exceeded" => "Delete videos that you no longer need.",
             "idempotency_key_reused" => "Use a fresh idempotency key for another request.",
             "rate_limit_exceeded"
             | "queue_full"
@@ -147,7 +147,7 @@ impl Refusal {
             | "shutting_down"
             | "storage_unavailable" => "Try again later.",
             "internal_error" | "content_lost" => {
-                "Tell the operator the id of the request; the service's log has the cause."
+                "Send the request id to the operator; the service's log has the cause."
             }
             _ => return None,
         })

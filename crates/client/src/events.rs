@@ -1,5 +1,6 @@
-//! Server-sent events, as <https://html.spec.whatwg.org/multipage/server-sent-events.html> defines
-//! their stream. Events that carry no task are skipped.
+//! Server-sent events, as defined by
+//! <https://html.spec.whatwg.org/multipage/server-sent-events.html>. Events without a task are
+//! skipped.
 
 use std::time::Duration;
 
@@ -30,13 +31,13 @@ impl Events {
         }
     }
 
-    /// The last event's id, by which another stream goes on after it.
+    /// The id of the last event, from which another stream can resume.
     pub(crate) fn last_id(&self) -> Option<&str> {
         self.parser.last_id.as_deref()
     }
 
-    /// The next update; `None` when the stream has ended, [`Error::Timeout`] when it said nothing for `silence_max`, not even
-    /// a comment. Nothing is lost if the future is dropped.
+    /// The next update; `None` at the end of the stream, [`Error::Timeout`] if nothing arrived for
+    /// `silence_max`, not even a comment. Cancel-safe.
     pub(crate) async fn next(&mut self, silence_max: Duration) -> Result<Option<Video>, Error> {
         loop {
             while let Some(event) = self.parser.event() {
@@ -66,7 +67,7 @@ struct Event {
     data: String,
 }
 
-/// Bytes to events.
+/// Parses bytes into events.
 #[derive(Debug, Default)]
 struct Parser {
     rest: Vec<u8>,
@@ -99,7 +100,8 @@ impl Parser {
         None
     }
 
-    /// The next complete line without its end: LF, CR LF or CR. A CR at the end of what has arrived may be half of an end.
+    /// The next complete line without its end: LF, CR LF or CR. A CR at the end of the received
+    /// bytes may be half of an end.
     fn line(&mut self) -> Option<String> {
         let end = self
             .rest
@@ -127,7 +129,7 @@ impl Parser {
             }
             "event" => value.clone_into(&mut self.current.name),
             "id" => self.last_id = Some(value.to_owned()),
-            // Comments keep the connection alive; `retry` is the client's own business.
+            // Comments keep the connection alive; this client has its own `retry`.
             _ => {}
         }
     }

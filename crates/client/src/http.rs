@@ -1,5 +1,5 @@
-//! HTTP exchanges with deadlines and bounds, over connections that are reused. It uses no proxy and
-//! follows no redirect.
+//! HTTP exchanges with time and size limits, over reused connections. Uses no proxy and follows no
+//! redirect.
 
 use std::error::Error as StdError;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::retry;
 
 /// Maximum size of an answer that is not a download. A page of tasks has at most 1 MiB.
 const ANSWER_BYTES_MAX: usize = 8 << 20;
-/// How much of an answer that is no error envelope is quoted.
+/// How much of an unexpected answer is quoted.
 const QUOTED_CHARS_MAX: usize = 200;
 const USER_AGENT_TEXT: &str = concat!("kinora-client/", env!("CARGO_PKG_VERSION"));
 
@@ -68,7 +68,7 @@ impl Call {
         self
     }
 
-    /// The same at an address of another service, which is not shown the key.
+    /// The same call at a URL of another service, without the key.
     pub(crate) fn elsewhere(&self, url: Url) -> Self {
         let mut call = Self {
             url,
@@ -83,7 +83,7 @@ impl Call {
         self
     }
 
-    /// Gives the answer so much more time: the service was asked to wait with it.
+    /// Extends the time limit, because the service was asked to wait.
     pub(crate) fn waiting(mut self, extra: Duration) -> Self {
         self.extra = extra;
         self
@@ -136,12 +136,12 @@ impl Http {
         Ok(Self { client, limit })
     }
 
-    /// The time for one answer, and for each piece of a long one.
+    /// The time limit for one answer, and for each piece of a long one.
     pub(crate) const fn limit(&self) -> Duration {
         self.limit
     }
 
-    /// One exchange: the complete answer, or the refusal that it is.
+    /// One exchange: returns the complete answer, or its refusal as an error.
     pub(crate) async fn exchange(&self, call: &Call) -> Result<Reply, Error> {
         let limit = self.limit + call.extra;
         let exchanged = async {
@@ -156,13 +156,13 @@ impl Http {
         exchanged.unwrap_or(Err(Error::Timeout(limit)))
     }
 
-    /// The head of the answer within the limit, whatever its status; the body is left unread.
+    /// Reads the head of the answer within the limit, whatever its status; leaves the body unread.
     pub(crate) async fn open(&self, call: &Call) -> Result<Response<Incoming>, Error> {
         let opened = tokio::time::timeout(self.limit, self.send(call)).await;
         opened.unwrap_or(Err(Error::Timeout(self.limit)))
     }
 
-    /// The refusal that `response` is, or itself.
+    /// Returns `response`, or its refusal as an error.
     pub(crate) async fn accepted(
         &self,
         response: Response<Incoming>,
@@ -183,7 +183,7 @@ impl Http {
     }
 }
 
-/// The cause at the bottom: "connection refused" says more than "client error (Connect)".
+/// The innermost cause: "connection refused" says more than "client error (Connect)".
 fn innermost(error: Box<dyn StdError + Send + Sync>) -> Box<dyn StdError + Send + Sync> {
     let mut deepest: &dyn StdError = &*error;
     while let Some(source) = deepest.source() {
@@ -205,7 +205,7 @@ async fn whole(body: Incoming) -> Result<Bytes, Error> {
 }
 
 async fn accepted(response: Response<Incoming>) -> Result<Response<Incoming>, Error> {
-    // A redirect is none of the API but for downloads, which read it themselves.
+    // Only downloads expect redirects, and handle them themselves.
     if response.status().is_success() || response.status().is_redirection() {
         return Ok(response);
     }
@@ -254,7 +254,7 @@ fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
     }
 }
 
-/// The beginning of a body that is no envelope, such as the page of a proxy, in one line.
+/// The start of an unexpected body, such as the page of a proxy, on one line.
 fn quoted(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let words: Vec<&str> = text.split_whitespace().collect();

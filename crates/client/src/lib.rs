@@ -15,15 +15,17 @@
 //!
 //! The modules in the order in which a call passes them:
 //!
-//! 1. `builder`: where the service is, the key, deadlines, certificates.
-//! 2. [`Client`] has a method for each endpoint; `request` and `video` are the types of what it sends and receives.
-//!    Fields that this version does not know are kept in `other`, so that a newer service breaks no older client.
-//! 3. `http`: one bounded exchange; `retry`: what may be repeated, and when.
-//! 4. [`Watch`] follows a task by server-sent events (`events`), and where the service has none, by polling.
-//! 5. `download` and `partial`: a result into a file, resumed where it broke off.
+//! 1. `builder`: the URL of the service, the key, time limits, certificates.
+//! 2. [`Client`] has a method for each endpoint; `request` and `video` are the types that it sends
+//!    and receives. Unknown fields are kept in `other`, so a newer service works with an older
+//! client.
+//! 3. `http`: one bounded exchange; `retry`: which calls to retry, and when.
+//! 4. [`Watch`] follows a task by server-sent events (`events`), or by polling.
+//! 5. `download` and `partial`: save a result to a file, and resume after an interruption.
 //!
-//! A submit always carries an `Idempotency-Key`, so a repeat after a lost answer returns the same task. Every other call is
-//! safe to repeat as it is. The client uses no proxy and sends its key to the service's own origin only.
+//! A submit always carries an `Idempotency-Key`, so a repeat after a lost answer returns the same
+//! task. All other calls are safe to repeat. The client uses no proxy and sends its key only to the
+//! service's own origin.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The models of a service and what they can do.
+//! The models of a service and their capabilities.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,21 +9,21 @@ use serde_json::{Map, Value};
 pub struct Model {
     /// The identifier to send.
     pub id: String,
-    /// Other names under which the service accepts it.
+    /// Other names for the model in requests.
     #[serde(default)]
     pub aliases: Vec<String>,
-    /// Whether a worker serves it at the moment.
+    /// Whether a worker currently serves it.
     #[serde(default = "yes")]
     pub available: bool,
-    /// What it can do.
+    /// The model's capabilities.
     #[serde(default)]
     pub capabilities: Capabilities,
-    /// Fields that this version of the client does not know, as sent.
+    /// Fields unknown to this version of the client, unchanged.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
-/// What a model can do; see `docs/api.md`.
+/// The capabilities of a model; see `docs/api.md`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -34,7 +34,7 @@ pub struct Capabilities {
     pub seconds_min: u32,
     /// Longest video in seconds.
     pub seconds_max: u32,
-    /// Length in seconds when none is asked for.
+    /// Default length in seconds.
     pub seconds_default: u32,
     /// Works from text alone.
     pub text_to_video: bool,

@@ -9,10 +9,10 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::video::Video;
 
-/// The most tasks of a page that the service gives.
+/// Maximum number of tasks per page.
 const LIMIT_MAX: u32 = 100;
 
-/// An iterator over the tasks of the key's project; reads the next page when it is needed.
+/// An iterator over the tasks of the key's project; reads pages as needed.
 #[derive(Debug)]
 pub struct Pages {
     client: Client,
@@ -62,7 +62,7 @@ impl Pages {
         self
     }
 
-    /// Reads so many tasks at once, 1 to 100.
+    /// Sets the number of tasks per page, 1 to 100.
     #[must_use]
     pub fn page_size(mut self, tasks: u32) -> Self {
         self.limit = tasks.clamp(1, LIMIT_MAX);
@@ -94,7 +94,8 @@ impl Pages {
             call = call.query("after", after);
         }
         let page: Page = self.client.call(&call).await?.json()?;
-        // A page may be short, and even empty, while more follow; one that does not advance would be read for ever.
+        // A page may be short, even empty, while more follow; a page that does not advance would
+        // repeat for ever.
         self.ended = !page.has_more || page.last_id.is_none() || page.last_id == self.after;
         self.after = page.last_id;
         self.page = page.data.into();

@@ -1,5 +1,5 @@
-//! A file that is not complete yet: beside its target, locked against a second download, and kept for
-//! the next attempt.
+//! An incomplete file: beside its target, locked against a second download, and kept for the next
+//! attempt.
 
 use std::ffi::OsString;
 use std::fs::TryLockError;
@@ -16,12 +16,13 @@ use crate::error::Error;
 pub(crate) struct Partial {
     path: PathBuf,
     file: File,
-    /// Bytes that it has.
+    /// Its current length in bytes.
     pub(crate) length: u64,
 }
 
 impl Partial {
-    /// The partial file of `target` that `label` names, with what an earlier attempt left in it.
+    /// Opens the partial file of `target` with this `label`, including the bytes of an earlier
+    /// attempt.
     pub(crate) async fn open(target: &Path, label: &str) -> Result<Self, Error> {
         let path = beside(target, label)?;
         let failed = |source: io::Error| failure(&path, source);
@@ -49,7 +50,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Forgets what it has.
+    /// Empties the file.
     pub(crate) async fn restart(&mut self) -> Result<(), Error> {
         let emptied = self.file.set_len(0).await;
         self.judge(emptied)?;
@@ -57,7 +58,7 @@ impl Partial {
         Ok(())
     }
 
-    /// Puts the complete file in the place of `target`.
+    /// Renames the complete file to `target`.
     pub(crate) async fn finish(mut self, target: &Path) -> Result<u64, Error> {
         let flushed = self.file.flush().await;
         self.judge(flushed)?;
@@ -68,10 +69,10 @@ impl Partial {
         Ok(self.length)
     }
 
-    /// Removes it if it has nothing that another attempt could use.
+    /// Removes it if it has no bytes that another attempt could use.
     pub(crate) async fn leave(self) {
         if self.length == 0 {
-            // Left behind it is empty, which harms nobody.
+            // If this fails, an empty file remains, which is harmless.
             let _ = fs::remove_file(&self.path).await;
         }
     }
@@ -98,7 +99,7 @@ fn beside(target: &Path, label: &str) -> Result<PathBuf, Error> {
     };
     let mut hidden = OsString::from(".");
     hidden.push(name);
-    // A label comes from the caller and must not lead elsewhere.
+    // A label comes from the caller and must not contain a path.
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let label: String = label.chars().filter(|c| plain(*c)).collect();
     hidden.push(format!(".{label}.part"));

@@ -1,11 +1,11 @@
-//! What to make: the fields of a submit and of an edit. Nothing is judged here; the service refuses
-//! what its models cannot do, by the name of the field.
+//! Requests: the fields of a submit and of an edit. Nothing is validated here; the service refuses
+//! unsupported fields by name.
 
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-/// A video to be made.
+/// A request for a video.
 ///
 /// ```
 /// use kinora_client::NewVideo;
@@ -60,7 +60,7 @@ pub struct NewVideo {
 }
 
 impl NewVideo {
-    /// A video of `prompt` by `model`; everything else as the model's defaults.
+    /// A video of `prompt` by `model`, with the model's defaults.
     pub fn new(model: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
             model: model.into(),
@@ -70,8 +70,8 @@ impl NewVideo {
     }
 
     /// The final of a completed draft of the same model: prompt, seed, references, length and size
-    /// come from the draft; it may have metadata and a callback of its own.
-    /// [`Client::final_of`](crate::Client::final_of) finds the model by itself.
+    /// come from the draft; metadata and callback may differ.
+    /// [`Client::final_of`](crate::Client::final_of) finds the model itself.
     pub fn final_of(model: impl Into<String>, draft_id: impl Into<String>) -> Self {
         Self {
             model: model.into(),
@@ -80,7 +80,7 @@ impl NewVideo {
         }
     }
 
-    /// What to avoid.
+    /// Things to avoid.
     pub fn negative_prompt(mut self, text: impl Into<String>) -> Self {
         self.negative_prompt = Some(text.into());
         self
@@ -140,19 +140,19 @@ impl NewVideo {
         self
     }
 
-    /// The seed; without one the service takes a random one and returns it.
+    /// The seed; without one the service chooses a random one and returns it.
     pub fn seed(mut self, seed: u32) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// A quick preview at 480p, of which a final can be made.
+    /// A quick preview at 480p, which can be rendered as a final.
     pub fn draft(mut self, draft: bool) -> Self {
         self.draft = draft;
         self
     }
 
-    /// `"low"`, `"normal"` or `"high"`: which of the project's waiting tasks are taken first.
+    /// `"low"`, `"normal"` or `"high"`: the order of the project's own waiting tasks.
     pub fn priority(mut self, priority: impl Into<String>) -> Self {
         self.priority = Some(priority.into());
         self
@@ -164,15 +164,16 @@ impl NewVideo {
         self
     }
 
-    /// URL to which the service posts a signed event when the task ends. Without a signing secret for the callbacks of
-    /// the project, which an operator makes with `kinora webhooks add`, the service refuses the request.
+    /// URL to which the service posts a signed event when the task ends. The project needs a
+    /// signing secret for callbacks, which an operator creates with `kinora webhooks add`;
+    /// otherwise the service refuses the request.
     pub fn callback_url(mut self, url: impl Into<String>) -> Self {
         self.callback_url = Some(url.into());
         self
     }
 
-    /// 1 to 255 visible ASCII characters: for 24 hours the same request under this key returns the
-    /// same task, also from another process. Without it the client makes up a key for each submit.
+    /// 1 to 255 visible ASCII characters: for 24 hours the same request with this key returns the
+    /// same task, even from another process. Without it the client generates a key for each submit.
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());
         self
@@ -184,7 +185,7 @@ impl NewVideo {
 pub enum Seconds {
     /// Whole seconds.
     Fixed(u32),
-    /// The model chooses, where it can.
+    /// The model chooses, if it can.
     Auto,
 }
 
@@ -235,7 +236,8 @@ struct VideoRef {
 }
 
 impl Edit {
-    /// The video of the task `id`, changed as `prompt` says, by the service's first model that edits.
+    /// The video of the task `id`, changed according to `prompt`, by the service's first model that
+    /// supports edits.
     pub fn new(id: impl Into<String>, prompt: impl Into<String>) -> Self {
         Self {
             prompt: prompt.into(),
@@ -244,19 +246,19 @@ impl Edit {
         }
     }
 
-    /// The model that edits.
+    /// The model for the edit.
     pub fn model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// What to avoid.
+    /// Things to avoid.
     pub fn negative_prompt(mut self, text: impl Into<String>) -> Self {
         self.negative_prompt = Some(text.into());
         self
     }
 
-    /// 0.0 to 1.0: how far the result may leave its source.
+    /// 0.0 to 1.0: how far the result may depart from its source.
     pub fn strength(mut self, strength: f64) -> Self {
         self.edit_strength = Some(strength);
         self

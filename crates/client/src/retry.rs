@@ -1,4 +1,4 @@
-//! When a call is repeated: after what the service asks for, or after waits that double.
+//! When to retry a call: after the time that the service asks for, or after doubling waits.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ const MAX: Duration = Duration::from_secs(8);
 /// The longest wait that the service may ask for; the API documents 120 s.
 const ASKED_MAX: Duration = Duration::from_secs(300);
 
-/// The wait before repeat number `attempt`, counted from 0: at least what the service asked for, spread over 75 to 125 %
-/// of a doubling time otherwise, so that many clients do not come back at once.
+/// The wait before retry number `attempt`, counted from 0: at least the time that the service asked
+/// for, otherwise 75 to 125 % of a doubling time, so that many clients do not return at once.
 pub(crate) fn wait(attempt: u32, asked: Option<Duration>) -> Duration {
     let doubled = FIRST.saturating_mul(1 << attempt.min(16)).min(MAX);
     let spread = doubled.mul_f64(0.75 + f64::from(random_byte()) / 512.0);
     asked.map_or(spread, |asked| asked.max(spread))
 }
 
-/// Without randomness all clients wait equally long, which does no harm.
+/// Without randomness all clients wait equally long, which is harmless.
 fn random_byte() -> u8 {
     let mut byte = [128];
     let _ = getrandom::fill(&mut byte);
     byte[0]
 }
 
-/// `Retry-After` in seconds, which is the form that the service sends.
+/// `Retry-After` in seconds, the form that the service sends.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     seconds(number(headers, "retry-after")?)
 }
 
-/// `openai-poll-after-ms`: when a poll is worth it.
+/// `openai-poll-after-ms`: when to poll again.
 pub(crate) fn poll_after(headers: &HeaderMap) -> Option<Duration> {
     seconds(number(headers, "openai-poll-after-ms")? / 1000.0)
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A video task. Fields that the service left out are `None`; times are Unix seconds.
+/// A video task. Fields that the service omits are `None`; times are Unix seconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Video {
@@ -14,12 +14,12 @@ pub struct Video {
     /// Identifier of the model.
     #[serde(default)]
     pub model: String,
-    /// Where the task stands.
+    /// State of the task.
     pub status: Status,
     /// 0 to 100; never falls; 100 only when completed.
     #[serde(default)]
     pub progress: u8,
-    /// When the service accepted it.
+    /// Time of acceptance.
     #[serde(default)]
     pub created_at: u64,
     /// The prompt, as used.
@@ -37,37 +37,37 @@ pub struct Video {
     /// The caller's own pairs.
     #[serde(default)]
     pub metadata: BTreeMap<String, String>,
-    /// `high` or `low`: its class among the project's waiting tasks, where it is not `normal`.
+    /// `high` or `low`, if the priority is not `normal`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<String>,
-    /// When work began.
+    /// Time when work began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<u64>,
-    /// When it was completed or failed.
+    /// Time of completion or failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed_at: Option<u64>,
     /// When the service removes the task and its files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
-    /// Tasks that are expected to start before it, while queued.
+    /// Number of tasks expected to start before it, while queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue_position: Option<u64>,
-    /// Signed address of the MP4; only when completed.
+    /// Signed URL of the MP4; only when completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result_url: Option<String>,
-    /// Signed address of the poster; only when completed.
+    /// Signed URL of the poster; only when completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thumbnail_url: Option<String>,
-    /// Why it failed; only when failed.
+    /// The reason for the failure; only when failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
     /// Whether it is a draft.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub draft: bool,
-    /// The draft that this is the final of.
+    /// The draft that this task renders as a final.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub draft_task_id: Option<String>,
-    /// The task whose video this edits.
+    /// The task whose video this task edits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edit_task_id: Option<String>,
     /// Length of the file in seconds; only when completed.
@@ -88,18 +88,18 @@ pub struct Video {
     /// Parts of the request that the engine ignored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
-    /// Fields that this version of the client does not know, as sent.
+    /// Fields unknown to this version of the client, unchanged.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl Video {
-    /// Whether it is completed or failed, so that it will not change any more.
+    /// Whether it is completed or failed, and so will not change again.
     pub fn is_finished(&self) -> bool {
         matches!(self.status, Status::Completed | Status::Failed)
     }
 
-    /// Whether it failed because somebody cancelled it.
+    /// Whether it failed because it was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.error
             .as_ref()
@@ -114,13 +114,13 @@ impl Video {
 pub enum Status {
     /// Waits for a worker.
     Queued,
-    /// A worker has it.
+    /// A worker runs it.
     InProgress,
-    /// The video is there.
+    /// The video is ready.
     Completed,
     /// There will be no video; `error` says why.
     Failed,
-    /// A state that this version of the client does not know; not a final one.
+    /// A state unknown to this version of the client; not a final one.
     #[serde(other)]
     Unknown,
 }
@@ -147,7 +147,7 @@ pub struct Failure {
     /// A sentence for people.
     #[serde(default)]
     pub message: String,
-    /// The field of the request that failed, where it was one.
+    /// The field of the request that failed, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub param: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! Follows a task until it is finished: by server-sent events, or by polling where the service has
-//! none. Outages shorter than the client's `outage_max` are waited out.
+//! Follows a task until it is finished: by server-sent events, or by polling if the service has
+//! none. Tolerates outages shorter than the client's `outage_max`.
 
 use std::time::Duration;
 
@@ -14,16 +14,17 @@ use crate::video::Video;
 
 /// How long one poll asks the service to wait for a change.
 const PREFER_WAIT: Duration = Duration::from_secs(30);
-/// Between polls of a service that does not say when the next one is worth it.
+/// Interval of polls if the service does not suggest one.
 const POLL: Duration = Duration::from_secs(1);
-/// Between polls that the service itself delays until there is a change.
+/// Interval of polls that the service itself delays until a change.
 const POLL_AFTER_WAIT: Duration = Duration::from_millis(100);
-/// How long a new stream may take to say where the task is.
+/// How long a new stream may take to report the task's state.
 const GREETING_MAX: Duration = Duration::from_secs(2);
-/// A stream that says nothing for so long, not even a comment, is given up: what is behind it may be gone without a word.
+/// A stream that sends nothing for this long, not even a comment, is closed: the connection may be
+/// dead.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
-/// The updates of one task, each different from the one before; the last one is completed or failed.
+/// The updates of one task, each different from the previous; the last one is completed or failed.
 #[derive(Debug)]
 pub struct Watch {
     client: Client,
@@ -35,10 +36,10 @@ pub struct Watch {
 
 #[derive(Debug)]
 enum Source {
-    /// Nothing is known of the service yet, or a stream has broken.
+    /// The service is not known yet, or a stream has broken.
     Unopened,
     Events(Box<Events>),
-    /// The service has no events; the next poll comes after this pause.
+    /// The service has no events; the next poll follows this pause.
     Polls(Duration),
 }
 
@@ -64,7 +65,8 @@ impl Client {
         }
     }
 
-    /// Waits until the task `id` is completed or failed, and returns it as it is then. A failed task is no error of this call.
+    /// Waits until the task `id` is completed or failed, and returns it. A failed task is not an
+    /// error of this call.
     pub async fn wait(&self, id: &str) -> Result<Video, Error> {
         let mut watch = self.watch(id);
         loop {
@@ -78,8 +80,8 @@ impl Client {
 }
 
 impl Watch {
-    /// The next update: at once what the task is now, then each change. `None` after a final state. A dropped future loses no
-    /// update.
+    /// The next update: first the current state, then each change. `None` after a final state.
+    /// Cancel-safe.
     pub async fn next(&mut self) -> Result<Option<Video>, Error> {
         if self.last.as_ref().is_some_and(Video::is_finished) {
             return Ok(None);
@@ -93,7 +95,7 @@ impl Watch {
         }
     }
 
-    /// What the source says next; `None` when it has changed, or has nothing to say.
+    /// The next update from the source; `None` if the source has changed or has nothing to report.
     async fn update(&mut self) -> Result<Option<Video>, Error> {
         match &mut self.source {
             Source::Unopened => {
@@ -115,9 +117,10 @@ impl Watch {
                 }
                 match update {
                     Ok(Some(video)) => return Ok(Some(video)),
-                    // It tells changes only: where the task is now, a poll says.
+                    // The stream reports only changes, so poll for the current state.
                     Err(Error::Timeout(_)) if is_first => {}
-                    // It ended, broke or fell silent. A poll says as well whether the service is there at all.
+                    // The stream ended, broke or went silent. A poll also shows whether the service
+                    // is available.
                     _ => {
                         tokio::time::sleep(POLL).await;
                         self.source = Source::Unopened;
@@ -128,7 +131,7 @@ impl Watch {
         }
     }
 
-    /// A stream of events, or polling where there is none.
+    /// Opens a stream of events, or falls back to polling.
     async fn open(&self) -> Result<Source, Error> {
         let mut call = self
             .client
@@ -147,12 +150,13 @@ impl Watch {
             Ok(response) if is_event_stream(response.headers()) => {
                 Ok(Source::Events(Box::new(Events::new(response.into_body()))))
             }
-            // Whatever is wrong, a poll shows it as well, and waits until it is over.
+            // A poll shows any problem too, and waits until it is over.
             Ok(_) | Err(_) => Ok(Source::Polls(Duration::ZERO)),
         }
     }
 
-    /// The task as it stands, or at its next change, and the pause until the next poll.
+    /// The task's current state, or its state at the next change, and the pause until the next
+    /// poll.
     async fn poll(&self) -> Result<(Video, Duration), Error> {
         let mut last = match self.poll_once().await {
             Err(error) if error.is_transient() => error,
@@ -194,7 +198,7 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     media_type.is_some_and(|value| value.starts_with("text/event-stream"))
 }
 
-/// A service that has waited for a change (RFC 7240, section 3) is asked again soon.
+/// A service that has waited for a change (RFC 7240, section 3) is polled again soon.
 fn pause(headers: &HeaderMap) -> Duration {
     let applied = headers
         .get("preference-applied")

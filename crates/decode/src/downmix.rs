@@ -6,7 +6,7 @@ use symphonia::core::audio::{Channels, Position};
 /// -3 dB.
 const HALF_POWER: f32 = std::f32::consts::FRAC_1_SQRT_2;
 
-/// What one channel contributes to left and right.
+/// The contribution of one channel to left and right.
 pub(crate) type Gains = [f32; 2];
 
 /// The gains of `channels`, in their order.

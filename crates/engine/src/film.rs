@@ -1,6 +1,6 @@
-//! The other kind of engine: one that hands over a finished film instead of frames, because somebody
-//! else's server makes it. What it brings is a stranger's file until the caller has looked into it.
-//! It may leave a ticket with its caller, so that a later attempt goes on where this one stopped.
+//! The other kind of engine: it delivers a finished film instead of frames, because another server
+//! makes it. The file is untrusted until the caller has checked it. The engine may leave a ticket
+//! with its caller, so that a later attempt can continue.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -33,36 +33,37 @@ pub trait FilmEngine: Send + Sync {
     }
 
     /// Makes the film of `job` and writes it to the new file `job.to`, which is not synced. Ends
-    /// within 2 s of `job.cancel`, and nobody works on it any more then, as far as that can be had.
-    /// Dropping the future stops nothing elsewhere: a later attempt follows the ticket, unless that is
-    /// not of this engine's making.
+    /// within 2 s of `job.cancel`, and the server stops too, as far as that is possible. Dropping
+    /// the future stops nothing elsewhere: a later attempt follows the ticket, unless another kind
+    /// of engine made it.
     ///
     /// # Errors
-    /// [`EngineError::Cancelled`] after a cancel, else [`EngineError::Told`]. If its ticket cannot be stored, the
-    /// work stops with [`FailureCode::StorageFailed`](kinora_contract::FailureCode::StorageFailed). After an
-    /// error there is no file.
+    /// [`EngineError::Cancelled`] after a cancel, otherwise [`EngineError::Told`]. If its ticket
+    /// cannot be stored, the work stops with
+    /// [`FailureCode::StorageFailed`](kinora_contract::FailureCode::StorageFailed). After an error
+    /// there is no file.
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError>;
 
-    /// Has the work that `ticket` leads to called off, since its task has ended without a film. It may
-    /// have ended as well, and be called off already; what is not of this engine's making is none.
-    /// Takes 2 s at most.
+    /// Cancels the work that `ticket` leads to, since its task has ended without a film. The work
+    /// may have ended or been cancelled already; a ticket of another engine counts as no work.
+    /// Takes at most 2 s.
     ///
     /// # Errors
-    /// [`EngineError::Told`] when nobody could be told: it may still be worked on.
+    /// [`EngineError::Told`] if no server could be reached: the work may continue.
     async fn call_off(&self, ticket: &str) -> Result<(), EngineError>;
 
-    /// Asks each server that makes the films whether it would, at no cost.
+    /// Asks each server whether it would make films, at no cost.
     async fn ask_servers(&self) -> Vec<ServerReport> {
         Vec::new()
     }
 }
 
-/// What a server answered.
+/// A server's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerReport {
     /// Its name, for an operator.
     pub server: String,
-    /// Why it would not work for this service.
+    /// Why it refuses this service.
     pub refusal: Option<String>,
 }
 
@@ -79,7 +80,7 @@ pub struct FilmJob<'a> {
     pub references: &'a [ReferenceFile],
     /// The last ticket of an earlier attempt.
     pub ticket: Option<&'a str>,
-    /// Where the film goes; nothing is there.
+    /// The path of the new film.
     pub to: &'a Path,
     /// Receives signs of life. Its cancel is unused.
     pub control: &'a Control,
@@ -89,13 +90,13 @@ pub struct FilmJob<'a> {
     pub keeper: &'a dyn Keeper,
 }
 
-/// Stores the ticket by which a later attempt finds the work of this one.
+/// Stores the ticket with which a later attempt finds the work of this one.
 #[async_trait]
 pub trait Keeper: Send + Sync {
-    /// Stores `ticket`, a short text, in the place of an earlier one. Returns once it is durable.
+    /// Stores `ticket`, a short text, in place of an earlier one. Returns once it is durable.
     ///
     /// # Errors
-    /// When it cannot be stored.
+    /// If it cannot be stored.
     async fn keep(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
 

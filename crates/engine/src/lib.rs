@@ -1,6 +1,7 @@
-//! What an engine is: it turns a [`VideoSpec`] into frames and sound, streamed into a [`Sink`]; or,
-//! as a [`FilmEngine`], has a finished file made elsewhere. An engine knows nothing of tasks, HTTP
-//! routes or storage. One that makes frames blocks its thread while it works. An [`EngineKind`] is where
+//! Engines: one turns a [`VideoSpec`] into frames and sound, streamed into a [`Sink`], or, as a
+//! [`FilmEngine`], gets a finished file from elsewhere. An engine knows nothing of tasks, HTTP
+//! routes or storage. One that makes frames blocks its thread while it works. An [`EngineKind`] has
+//! the settings of an engine, and creates it.
 //! engines come from: the settings of one, and what follows from them.
 
 #![forbid(unsafe_code)]

@@ -43,7 +43,7 @@ pub struct Request<'a> {
     pub bytes_max: u64,
 }
 
-/// What to post to a webhook, and for whom.
+/// A post to a webhook.
 #[derive(Clone, Debug)]
 pub struct Post<'a> {
     /// The project that pays for it: projects share look-ups and connections fairly.
@@ -147,11 +147,11 @@ impl Fetcher {
         Err(FetchError::Unreachable(Cause::Redirects(redirects_max)))
     }
 
-    /// Posts to a webhook, and returns the status of the answer, whose body is not read. Redirects are answers like any
-    /// other.
+    /// Posts to a webhook, and returns the status of the answer, without reading its body.
+    /// Redirects count as answers.
     ///
     /// # Errors
-    /// [`FetchError`] where there is no answer.
+    /// [`FetchError`] if there is no answer.
     pub async fn post(&self, message: Post<'_>) -> Result<u16, FetchError> {
         let parsed = Url::parse(message.url);
         let url = parsed.map_err(|error| FetchError::Unreachable(Cause::Url(error)))?;

@@ -1,5 +1,6 @@
-//! Fetches reference URLs into files, by [`Fetcher::fetch`], and posts events to webhooks, by [`Fetcher::post`]. Both
-//! dial under the same guard; the modules in the order in which a URL passes them:
+//! Fetches reference URLs into files, with [`Fetcher::fetch`], and posts events to webhooks, with
+//! [`Fetcher::post`]. Both check every address before connecting; the modules in the order in which
+//! a URL passes them:
 //!
 //! 1. `turns` and `budget` limit the connections per host and the bytes per project and hour;
 //!    `patience` limits the time.
@@ -11,9 +12,9 @@
 //! 5. `exchange`: one request, one bounded response head; redirects go back to 2.
 //! 6. `body`: saves the bytes to a new file, counted, never below the minimum rate.
 //!
-//! `names` lends the look-ups to clients of other crates, without the guard.
+//! `names` provides the look-ups to clients in other crates, without these checks.
 //!
-//! `error` says what failed, `reached` how far the fetch got.
+//! `error` has the errors, `reached` how far the fetch got.
 //!
 //! It uses no proxy from the environment, no connection reuse, no cookies and no decompression, and
 //! does not interpret the bytes.

@@ -1,5 +1,5 @@
-//! Resolves names for HTTP clients that may dial any address, on the same dedicated threads as those of references: a
-//! resolver that hangs delays only the calls that need it.
+//! Resolves names for HTTP clients that may connect to any address, on the same dedicated threads
+//! as those of references, so a resolver that hangs delays only the calls that need it.
 
 use std::future::Future;
 use std::net::SocketAddr;

@@ -21,8 +21,8 @@ pub trait Films: Send + Sync + fmt::Debug {
         go_on: &mut dyn FnMut() -> bool,
     ) -> Result<Recording, MediaError>;
 
-    /// Labels the film at `path`, which [`Self::examine`] has taken, and its stills, as [`label`](crate::label())
-    /// does. That decodes nothing.
+    /// Labels the film at `path`, which [`Self::examine`] has accepted, and its stills, like
+    /// [`label`](crate::label()). Decodes nothing.
     ///
     /// # Errors
     /// As [`label`](crate::label()).

@@ -1,5 +1,5 @@
-//! Says in a file where it comes from: an XMP packet (ISO 16684-1) with the digital source type of the IPTC.
-//! Knows how the packet reads; its places in files are in [`embed`] and [`label`](mod@label).
+//! The provenance in a file: an XMP packet (ISO 16684-1) with the digital source type of the IPTC.
+//! This file writes the packet; [`embed`] and [`label`](mod@label) put it into files.
 
 mod embed;
 mod label;
@@ -9,15 +9,16 @@ use std::fmt::Write;
 pub(crate) use embed::{in_jpeg, in_webp, uuid_box};
 pub use label::label;
 
-/// Prefix of the identifier of a document that the packets of other files refer to (XMP part 2, 2.2).
+/// Prefix of the document identifier that packets of other files refer to (XMP part 2, 2.2).
 const DOCUMENT: &str = "xmp.did:";
 
-/// What made the pictures, as the IPTC names it: <https://cv.iptc.org/newscodes/digitalsourcetype/>.
+/// The origin of the pictures, in the IPTC's terms:
+/// <https://cv.iptc.org/newscodes/digitalsourcetype/>.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DigitalSource {
     /// A trained model.
     TrainedAlgorithmicMedia,
-    /// A program that learned from nothing.
+    /// A program without training.
     AlgorithmicMedia,
     /// A trained model and a given video.
     CompositeWithTrainedAlgorithmicMedia,
@@ -44,14 +45,14 @@ impl DigitalSource {
     }
 }
 
-/// Where a video and its stills come from.
+/// The origin of a video and its stills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Provenance {
-    /// What made the pictures.
+    /// The origin of the pictures.
     pub source: DigitalSource,
     /// The program: name and version.
     pub tool: String,
-    /// When the work began, as a date of ISO 8601.
+    /// Start of the work, as an ISO 8601 date.
     pub created: String,
     /// The model's public name.
     pub model: String,
@@ -64,7 +65,8 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    /// The XMP packet. Any text is allowed in the fields; characters that XML cannot hold become U+FFFD.
+    /// The XMP packet. The fields may contain any text; characters that XML does not allow become
+    /// U+FFFD.
     pub fn packet(&self) -> String {
         let mut properties = String::new();
         let mut set = |name: &str, value: &str| {
@@ -114,7 +116,7 @@ fn escaped(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '>' => safe.push_str("&gt;"),
             '"' => safe.push_str("&quot;"),
-            // A parser would make spaces of them.
+            // A parser would turn them into spaces.
             '\t' | '\n' | '\r' => {
                 let _ = write!(safe, "&#{};", u32::from(character));
             }

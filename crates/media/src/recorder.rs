@@ -73,7 +73,7 @@ impl Recorder {
         })
     }
 
-    /// Labels the files with `provenance`: in the MP4 that is one more box, its last.
+    /// Labels the files with `provenance`; in the MP4, that is an additional last box.
     #[must_use]
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = Some(provenance);

@@ -1,17 +1,17 @@
-//! The service's answer. The reason is shown to clients, so it becomes one short line of plain text.
+//! The service's answer. Clients see its reason, so it is reduced to one short line of plain text.
 
 use kinora_contract::limits::POLICY_REASON_CHARS_MAX;
 use serde::Deserialize;
 
-/// The reason where the service gives none.
+/// The reason if the service gives none.
 const NO_REASON: &str = "This is against the policy of this service.";
 
-/// What the service says.
+/// The service's verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The request may become a task, or the result may be published.
     Allowed,
-    /// It may not, for this public reason.
+    /// It may not, for the given public reason.
     Refused(String),
 }
 
@@ -22,7 +22,7 @@ struct Answer {
     reason: Option<String>,
 }
 
-/// Reads the body of an answer.
+/// Parses the body of an answer.
 pub(crate) fn verdict(body: &[u8]) -> Result<Verdict, serde_json::Error> {
     let Answer { allow, reason } = serde_json::from_slice(body)?;
     Ok(match allow {
@@ -31,7 +31,7 @@ pub(crate) fn verdict(body: &[u8]) -> Result<Verdict, serde_json::Error> {
     })
 }
 
-/// `reason` without control characters and surrounding space, cut to its limit.
+/// `reason` without control characters and surrounding space, truncated to its limit.
 fn public(reason: &str) -> String {
     let line: String = reason
         .chars()

@@ -1,4 +1,4 @@
-//! Why settings cannot be used, and why a question has no answer. Both are for operators.
+//! Why settings are unusable, and why a question has no answer. Both are for operators.
 
 use std::io;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub enum OptionsError {
     /// Not `http` or `https`, without a host, or with a user or a fragment.
     #[error("'{0}' is not an http or https URL without user and fragment")]
     Url(String),
-    /// Characters that a header cannot contain.
+    /// Contains characters that a header cannot contain.
     #[error("the token is empty or not plain ASCII")]
     Token,
     /// The library of TLS refused its settings.
@@ -23,11 +23,11 @@ pub enum OptionsError {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoAnswer {
-    /// It did not come in time.
+    /// No answer arrived in time.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// The host's name was not found.
-    #[error("the name of its host was not found: {0}")]
+    /// The host name does not resolve.
+    #[error("the host name does not resolve: {0}")]
     Lookup(#[from] LookupError),
     /// No connection to any of its addresses.
     #[error("no connection: {0}")]
@@ -35,13 +35,13 @@ pub enum NoAnswer {
     /// The connection broke, or the answer is not HTTP/1.1.
     #[error("the exchange failed: {0}")]
     Http(#[from] hyper::Error),
-    /// The answer is longer than it may be, or broke off.
+    /// The answer exceeds its limit or was interrupted.
     #[error("the answer could not be read: {0}")]
     Body(Box<dyn std::error::Error + Send + Sync>),
     /// Not 200.
     #[error("its answer has status {0}")]
     Status(u16),
-    /// No verdict.
+    /// The answer contains no verdict.
     #[error(
         "its answer is not {{\"allow\": true}} or {{\"allow\": false, \"reason\": \"...\"}}: {0}"
     )]

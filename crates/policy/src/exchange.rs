@@ -1,5 +1,5 @@
-//! One `POST` on a connection of its own, and the whole answer, bounded. The caller limits the time. The address may
-//! be any: the operator chose it.
+//! One `POST` on a new connection, with the complete answer, bounded. The caller limits the time.
+//! Any address is allowed, since the operator chose it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use url::{Host, Position, Url};
 use crate::error::NoAnswer;
 
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
-/// Owner of the look-ups: there is one service.
+/// Owner of the look-ups: there is only one service.
 const LOOK_UPS: &str = "policy";
 /// Maximum size of the answer's head, in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -34,7 +34,7 @@ type Stream = Box<dyn Duplex>;
 trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
 
-/// Where to ask.
+/// The policy service's endpoint.
 pub(crate) struct Endpoint {
     pub(crate) url: Url,
     pub(crate) authorization: Option<HeaderValue>,
@@ -54,16 +54,16 @@ pub(crate) fn tls() -> Result<TlsConnector, rustls::Error> {
 }
 
 impl Endpoint {
-    /// Sends `question`, JSON, and returns the answer's body.
+    /// Sends `question`, which is JSON, and returns the answer's body.
     ///
     /// # Errors
-    /// If there is no answer with status 200, or a longer one than it may be.
+    /// If there is no answer with status 200, or it exceeds its limit.
     pub(crate) async fn ask(&self, question: Bytes) -> Result<Bytes, NoAnswer> {
         let (mut sender, connection) = http1::Builder::new()
             .max_buf_size(HEAD_BYTES_MAX)
             .handshake(TokioIo::new(self.connect().await?))
             .await?;
-        // Dropped with this future, and the connection with it.
+        // Dropped with this future, which closes the connection.
         let mut driver = JoinSet::new();
         driver.spawn(async move {
             // The reader of the response sees the same error.
@@ -92,7 +92,7 @@ impl Endpoint {
 
     async fn connect(&self) -> Result<Stream, NoAnswer> {
         let addresses = self.addresses().await?;
-        // There is a port: both schemes have one.
+        // Always set: both schemes have a default port.
         let port = self.url.port_or_known_default().unwrap_or_default();
         let sockets: Vec<_> = addresses
             .into_iter()

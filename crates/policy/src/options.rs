@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::error::OptionsError;
 
-/// Where the policy service is, and how to ask it.
+/// The location of the policy service, and how to ask it.
 #[derive(Clone)]
 pub struct Options {
     /// The URL that gets every question.
@@ -16,16 +16,16 @@ pub struct Options {
     pub token: Option<String>,
     /// Maximum time of a question, from the name's resolution to the last byte of the answer.
     pub timeout: Duration,
-    /// What to do with a request or a result about which there is no answer.
+    /// What to do with a request or result if there is no answer.
     pub otherwise: Otherwise,
 }
 
 /// What to do without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Otherwise {
-    /// Nothing passes unasked.
+    /// Nothing passes unchecked.
     Refuse,
-    /// It passes.
+    /// Everything passes.
     Allow,
 }
 

@@ -1,5 +1,5 @@
-//! The questions: asked within their time, counted by stage and answer, and without an answer settled as the
-//! operator wants it.
+//! The questions: asked within their time limit, counted by stage and answer; without an answer,
+//! the operator's setting decides.
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,17 +26,17 @@ pub struct Policy {
 
 impl fmt::Debug for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A query may hold a secret, and so does the token.
+        // A query may contain a secret, and so does the token.
         let host = self.endpoint.url.host_str();
         f.debug_tuple("Policy").field(&host).finish()
     }
 }
 
 impl Policy {
-    /// The service of these options. It is not called yet.
+    /// Creates a client for the service in these options. Does not call it yet.
     ///
     /// # Errors
-    /// For a URL or a token that cannot be used.
+    /// If the URL or the token is unusable.
     pub fn new(options: Options, clock: Arc<dyn Clock>) -> Result<Self, OptionsError> {
         let endpoint = Endpoint {
             url: options.parsed_url()?,
@@ -71,7 +71,7 @@ impl Policy {
         self.settle(self.ask(&Question::Result { subject, made }).await)
     }
 
-    /// Asks a question about nothing.
+    /// Asks a test question.
     ///
     /// # Errors
     /// If there is no answer.
@@ -82,7 +82,7 @@ impl Policy {
     fn settle(&self, asked: Result<Verdict, NoAnswer>) -> Result<Verdict, NoAnswer> {
         match (asked, self.options.otherwise) {
             (Err(error), Otherwise::Allow) => {
-                tracing::warn!(%error, "policy service did not answer; allowed, as configured");
+                tracing::warn!(%error, "policy service did not answer; allowed as configured");
                 Ok(Verdict::Allowed)
             }
             (asked, _) => asked,

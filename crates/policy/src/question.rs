@@ -1,5 +1,5 @@
-//! Questions, as the service gets them: JSON objects that name the stage and what is asked about. The field names
-//! are those of the API.
+//! Questions in their wire format: JSON objects with the stage and the subject. The field names are
+//! those of the API.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use base64::engine::general_purpose::STANDARD;
 use kinora_contract::{Reference, Seconds, TaskId, VideoSpec};
 use serde::{Serialize, Serializer};
 
-/// What a client asked for.
+/// A client's request.
 #[derive(Clone, Debug, Serialize)]
 pub struct Subject<'a> {
     project: &'a str,
     model: &'a str,
     prompt: &'a str,
     negative_prompt: Option<&'a str>,
-    /// `null` while it is left to the engine.
+    /// `null` if the engine chooses.
     seconds: Option<u32>,
-    /// `null` while it follows an image.
+    /// `null` if the size follows an image.
     size: Option<String>,
     seed: u32,
     generate_audio: bool,
@@ -30,7 +30,7 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// The request of `project` that led to `spec`.
+    /// The request of `project` that resulted in `spec`.
     pub fn new(
         project: &'a str,
         spec: &'a VideoSpec,
@@ -58,7 +58,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// What was made of it, and is not published yet.
+/// The unpublished result of a request.
 #[derive(Clone, Debug, Serialize)]
 pub struct Made<'a> {
     /// The task.
@@ -71,7 +71,7 @@ pub struct Made<'a> {
     pub bytes: u64,
     /// SHA-256 of the MP4, in lower-case hexadecimal.
     pub sha256: &'a str,
-    /// Where the MP4 is on the worker's machine until the answer comes.
+    /// Path of the MP4 on the worker's machine, valid until the answer arrives.
     pub path: &'a str,
     /// A frame of it, WebP; sent in base 64.
     #[serde(serialize_with = "base64")]
@@ -85,20 +85,20 @@ fn base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error>
     serializer.serialize_str(&STANDARD.encode(bytes))
 }
 
-/// A question in full.
+/// A complete question.
 #[derive(Serialize)]
 #[serde(tag = "stage", rename_all = "lowercase")]
 pub(crate) enum Question<'a> {
-    /// Asked at a submit, before there is a task.
+    /// At a submit, before there is a task.
     Request(&'a Subject<'a>),
-    /// Asked about a result before it is published.
+    /// About a result before it is published.
     Result {
         #[serde(flatten)]
         subject: &'a Subject<'a>,
         #[serde(flatten)]
         made: &'a Made<'a>,
     },
-    /// Asked by an operator who checks the settings; about nothing.
+    /// By an operator who checks the settings; without a subject.
     Check,
 }
 

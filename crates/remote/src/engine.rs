@@ -1,5 +1,5 @@
-//! The upstreams as an engine of finished films: a job in, a request out; the ticket leads back to it.
-//! It has no opinion on the film, and no second way of doing anything.
+//! The upstreams as an engine of finished films: converts jobs to requests, and follows tickets. It
+//! does not inspect the film.
 
 use std::error::Error;
 

@@ -1,5 +1,5 @@
-//! The settings of an engine that other servers are, as an operator writes them. The commented example in
-//! `config.default.toml` shows the defaults of this file.
+//! The operator's settings of an engine that consists of other servers. The commented example in
+//! `config.default.toml` shows their defaults.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use crate::options::{Options, UpstreamOptions};
 use crate::remote::{DISK_THREADS, Remote};
 use crate::timer::SystemTimer;
 
-/// A run ends by itself after `silence_seconds`. Its last call may take this long.
+/// A run ends after `silence_seconds`. Its last call may take this much longer.
 const LAST_CALL_MAX: Duration = Duration::from_mins(3);
 
-/// An engine that is served by other servers.
+/// An engine that other servers provide.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RemoteKind {
@@ -51,14 +51,14 @@ pub struct RemoteKind {
     run_seconds: u32,
 }
 
-/// What becomes of a film that cannot be decoded here.
+/// What to do with a film that cannot be decoded here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Undecodable {
-    /// Its task fails.
+    /// Fail its task.
     #[default]
     Refuse,
-    /// It is served unseen.
+    /// Serve it unchecked.
     Keep,
 }
 
@@ -82,7 +82,7 @@ impl EngineKind for RemoteKind {
     fn check(&self, _confined: bool) -> Result<(), KindError> {
         let wrong = |what: &str| Err(KindError(what.to_owned()));
         if !self.key_file.as_os_str().is_empty() && !self.key_variable.is_empty() {
-            return wrong("key_file and key_variable exclude each other");
+            return wrong("set key_file or key_variable, not both");
         }
         let mut seen = BTreeSet::new();
         if !self.base_urls.iter().all(|url| seen.insert(url)) {
@@ -124,17 +124,17 @@ impl FilmKind for RemoteKind {
 }
 
 impl RemoteKind {
-    /// The settings as [`Remote`] takes them.
+    /// The settings as options of [`Remote`].
     fn options(&self) -> Result<Options, KindError> {
         let Some(dialect) = Dialect::named(&self.dialect) else {
             let known: Vec<&str> = Dialect::ALL.iter().map(|one| one.name).collect();
             return Err(KindError(format!(
-                "there is no dialect '{}'; there are: {}",
+                "unknown dialect '{}'; use one of: {}",
                 self.dialect,
                 known.join(", ")
             )));
         };
-        // The address is the name: tickets keep it, and it stays the same when the list changes.
+        // The URL is the name: tickets contain it, and it stays the same when the list changes.
         let upstream = |url: &String| UpstreamOptions {
             name: url.clone(),
             base_url: url.clone(),

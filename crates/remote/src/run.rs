@@ -1,5 +1,5 @@
-//! One task from submit to file. What an upstream does not answer now is asked again, politely and
-//! within bounds; a stored ticket is polled on, and a result is paid for once.
+//! One task from submit to file. Unanswered calls are retried within limits; a stored ticket is
+//! polled and never submitted again, so a result is paid for only once.
 
 use std::error::Error;
 use std::path::Path;
@@ -105,7 +105,7 @@ impl Run<'_> {
         &self.remote.0.options
     }
 
-    /// Submits until somebody takes it, and has the ticket stored.
+    /// Submits until an upstream accepts the task, and has the ticket stored.
     async fn enter(&mut self) -> Result<Job, RemoteError> {
         let encoded = self.remote.encode(self.request).await?;
         let has_key = matches!(self.options().dialect.resubmit, Resubmit::WithKey(_));

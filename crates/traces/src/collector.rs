@@ -1,5 +1,5 @@
-//! One `POST` to the collector, on a connection of its own and within a limit. Its address may be any: the operator
-//! chose it.
+//! One `POST` to the collector, on a new connection and within a time limit. Any address is
+//! allowed, since the operator chose it.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -21,19 +21,19 @@ use url::Url;
 use crate::options::{Options, OptionsError};
 
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
-/// From the name's resolution to the head of the answer.
+/// Time limit from the name's resolution to the head of the answer.
 pub(crate) const POST_MAX: Duration = Duration::from_secs(10);
 /// Maximum size of the answer's head, in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
 
-/// Takes spans.
+/// Receives spans.
 pub(crate) struct Collector {
     client: Client<HttpsConnector<HttpConnector<Names>>, Full<Bytes>>,
     url: Url,
     headers: HeaderMap,
 }
 
-/// Why spans were not taken.
+/// Why the collector did not accept spans.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Untaken {
     #[error("no answer in time")]
@@ -47,7 +47,7 @@ pub(crate) enum Untaken {
 }
 
 impl Untaken {
-    /// Whether another try may help, by the rules of OTLP.
+    /// Whether a retry may succeed, according to OTLP.
     pub(crate) const fn is_transient(&self) -> bool {
         match self {
             Self::Timeout | Self::Exchange(_) => true,
@@ -82,7 +82,7 @@ impl Collector {
         })
     }
 
-    /// Sends a body. The answer's own is not read.
+    /// Sends a body. Does not read the answer's.
     pub(crate) async fn post(&self, body: Bytes) -> Result<(), Untaken> {
         let mut request = Request::builder()
             .method(Method::POST)
@@ -100,7 +100,7 @@ impl Collector {
     }
 }
 
-/// The client's own text says only which step failed.
+/// The client's own message only names the failed step.
 fn with_causes(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,5 +1,5 @@
-//! Takes spans from the queue to the collector, in batches. It is alone with the collector's faults: the queue goes on
-//! taking spans, as long as it has room, whatever the collector does.
+//! Sends spans from the queue to the collector, in batches. Only the exporter suffers from the
+//! collector's faults: the queue keeps accepting spans while it has room.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -29,11 +29,11 @@ const LAST_PAUSE: Duration = Duration::from_secs(16);
 /// How long a stop waits for the spans in the queue to be exported.
 const FLUSH_MAX: Duration = Duration::from_secs(5);
 
-/// A tracer for the collector of these options, and the exporter of its spans. `seed` is random: two processes must not
-/// give the same ids.
+/// Creates a tracer for the collector in these options, and the exporter of its spans. `seed` is
+/// random: two processes must not produce the same ids.
 ///
 /// # Errors
-/// For options that cannot be used.
+/// If the options are unusable.
 pub fn start(
     options: &Options,
     seed: u64,
@@ -63,14 +63,14 @@ pub struct Exporter {
     spans: mpsc::Receiver<Record>,
     collector: Collector,
     source: Source,
-    /// Spans that are being sent.
+    /// Spans being sent.
     in_flight: usize,
-    /// During an outage: spans dropped in it so far.
+    /// During an outage: number of spans dropped so far.
     dropped: Option<u64>,
 }
 
 impl Exporter {
-    /// Exports until `stop`, and then for at most five seconds what the queue holds.
+    /// Exports until `stop`, and then the rest of the queue for at most five seconds.
     pub async fn run(mut self, stop: CancellationToken) {
         let given_up = async {
             stop.cancelled().await;
@@ -90,7 +90,7 @@ impl Exporter {
         }
     }
 
-    /// Exports until `stop`, and then what is left.
+    /// Exports until `stop`, and then the remaining spans.
     async fn export(&mut self, stop: &CancellationToken) {
         let mut batch = Vec::new();
         loop {
@@ -121,7 +121,7 @@ impl Exporter {
         }
     }
 
-    /// Sends a batch, again and again while that may help.
+    /// Sends a batch; retries while that may help.
     async fn send(&mut self, batch: &[Record], stop: &CancellationToken) -> Result<(), Untaken> {
         let body = Bytes::from(self.source.request(batch));
         let mut pause = FIRST_PAUSE;
@@ -145,13 +145,13 @@ impl Exporter {
 
     fn note_failure(&mut self, error: &Untaken) {
         if self.dropped.is_none() {
-            tracing::warn!(%error, "traces not exported; tasks go on without them");
+            tracing::warn!(%error, "traces not exported; tasks continue without them");
             self.dropped = Some(0);
         }
     }
 
-    /// Counts a batch, and logs the beginning and the end of an outage. One is over when a batch is taken and the queue
-    /// had room meanwhile.
+    /// Counts a batch, and logs the start and the end of an outage. An outage ends when a batch is
+    /// accepted and the queue had room meanwhile.
     fn note(&mut self, spans: u64, sent: &Result<(), Untaken>) {
         let lost = self.shared.lost.swap(0, Ordering::Relaxed);
         let failed = match sent {

@@ -1,11 +1,11 @@
-//! The spans of a task, over all processes that have to do with it, for an OpenTelemetry collector.
+//! The spans of a task, across all processes that work on it, for an OpenTelemetry collector.
 //!
-//! 1. [`Tracer`]: begins the trace of a task, or goes on with it. [`Trail`]: the place of further spans.
-//! 2. [`Span`]: a piece of work, from its beginning until it is dropped. A bounded queue takes it from there.
-//! 3. [`Exporter`]: sends what the queue holds, in batches (`otlp`), to the collector of the [`Options`].
+//! 1. [`Tracer`]: begins or continues the trace of a task. [`Trail`]: the parent of further spans.
+//! 2. [`Span`]: a piece of work, until it is dropped. Then it goes into a bounded queue.
+//! 3. [`Exporter`]: sends the queue in batches (`otlp`) to the collector in the [`Options`].
 //!
-//! It refuses to hold anything up: what finds no room in the queue is dropped and counted. A tracer without a collector
-//! keeps nothing. No prompt, no URL and no key belongs in a span.
+//! Tracing never delays anything: spans that find no room in the queue are dropped and counted. A
+//! tracer without a collector keeps nothing. Prompts, URLs and keys must never appear in a span.
 
 #![forbid(unsafe_code)]
 

@@ -7,19 +7,19 @@ use url::Url;
 /// Path of the collector's endpoint for traces, below that for all signals.
 const PATH: &str = "v1/traces";
 
-/// Where the collector is, and what it gets.
+/// The location of the collector, and the data that it gets.
 #[derive(Clone)]
 pub struct Options {
     /// The URL of its endpoint for OTLP over HTTP; `/v1/traces` is added.
     pub endpoint: String,
-    /// Headers of each request, as `OTEL_EXPORTER_OTLP_HEADERS` has them: `name=value`, the value percent-encoded,
-    /// separated by commas. Line breaks separate too. Never logged.
+    /// Headers of each request, in the format of `OTEL_EXPORTER_OTLP_HEADERS`: `name=value` with
+    /// percent-encoded values, separated by commas or line breaks. Never logged.
     pub headers: String,
     /// Share of the tasks whose traces are recorded, from 0 to 1.
     pub ratio: f64,
     /// `service.name` of the spans.
     pub service: String,
-    /// `service.instance.id` of the spans: no other process has it.
+    /// `service.instance.id` of the spans, unique for each process.
     pub instance: String,
     /// `service.version` of the spans.
     pub version: &'static str,
@@ -31,7 +31,7 @@ pub enum OptionsError {
     /// Not `http` or `https`, without a host, or with a user, a query or a fragment.
     #[error("'{0}' is not an http or https URL without user, query and fragment")]
     Url(String),
-    /// Not as [`Options::headers`] are written. What they say stays out of the message.
+    /// Not in the format of [`Options::headers`]. The message omits their contents.
     #[error("header {0} is not of the form name=value")]
     Header(usize),
     /// Not from 0 to 1.
@@ -88,7 +88,7 @@ fn header(text: &str) -> Option<(HeaderName, HeaderValue)> {
     Some((HeaderName::try_from(name.trim()).ok()?, value))
 }
 
-/// `url` up to where a secret may be.
+/// `url` up to the part that may contain a secret.
 fn without_user(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.rsplit_once('@') {

@@ -1,5 +1,6 @@
-//! Spans as OTLP has them in JSON (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>): ids in
-//! hexadecimal digits, 64-bit numbers as texts, enumerations as numbers.
+//! Spans in OTLP's JSON encoding
+//! (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>): ids in hexadecimal digits,
+//! 64-bit numbers as strings, enumerations as numbers.
 
 use serde_json::{Value as Json, json};
 
@@ -10,7 +11,7 @@ use crate::record::{Record, Value};
 const STATUS_ERROR: u8 = 2;
 const NS_OF_MS: u64 = 1_000_000;
 
-/// Who says what the spans say.
+/// The source of the spans.
 #[derive(Clone, Debug)]
 pub(crate) struct Source(Json);
 

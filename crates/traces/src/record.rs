@@ -1,18 +1,18 @@
-//! What is known of a span when it is over.
+//! The data of a finished span.
 
 use std::borrow::Cow;
 use std::num::{NonZeroU64, NonZeroU128};
 
 use kinora_contract::UnixMs;
 
-/// The part of a span in an exchange, by its number in OTLP.
+/// The role of a span in an exchange, by its number in OTLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Work of ours.
+    /// Internal work.
     Internal = 1,
     /// The answer to a request.
     Server = 2,
-    /// A request to somebody else.
+    /// A request to another service.
     Client = 3,
 }
 
@@ -43,7 +43,7 @@ impl From<u32> for Value {
     }
 }
 
-/// What is known of a span.
+/// The data of a span.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
     pub(crate) name: Cow<'static, str>,

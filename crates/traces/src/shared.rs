@@ -1,4 +1,4 @@
-//! What the spans of a process share: their clock, their ids, and the queue that they end in.
+//! Shared by all spans of a process: the clock, the ids, and the queue.
 
 use std::borrow::Cow;
 use std::num::{NonZeroU64, NonZeroU128};
@@ -14,20 +14,20 @@ use crate::record::{Kind, Record};
 /// The increment of SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>).
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What the spans of a process share.
+/// Shared by all spans of a process.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn Clock>,
     ratio: f64,
     ids: AtomicU64,
     queue: mpsc::Sender<Record>,
-    /// Spans that found no room since somebody last asked.
+    /// Number of spans that found no room since the last query.
     pub(crate) lost: AtomicU64,
 }
 
 impl Shared {
-    /// `seed` is random: two processes must not give the same ids. `ratio` is the share of tasks whose traces are
-    /// recorded, from 0 to 1.
+    /// `seed` is random: two processes must not produce the same ids. `ratio` is the share of tasks
+    /// whose traces are recorded, from 0 to 1.
     pub(crate) fn new(
         clock: Arc<dyn Clock>,
         seed: u64,
@@ -43,7 +43,7 @@ impl Shared {
         }
     }
 
-    /// Queues a span that has ended, or drops it.
+    /// Queues a finished span, or drops it.
     pub(crate) fn keep(&self, record: Record) {
         if self.queue.try_send(record).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// A new id: the numbers of SplitMix64 come again only after all 2^64.
+    /// A new id: the numbers of SplitMix64 repeat only after all 2^64.
     fn id(&self) -> NonZeroU64 {
         let mut mixed = self
             .ids
@@ -62,7 +62,7 @@ impl Shared {
         NonZeroU64::new(mixed ^ (mixed >> 31)).unwrap_or(NonZeroU64::MIN)
     }
 
-    /// Whether the trace with this number is recorded, by its low half, which is random.
+    /// Whether the trace with this number is recorded; depends on its low half, which is random.
     pub(crate) fn samples(&self, trace: NonZeroU128) -> bool {
         let low = trace.get() as u64;
         (low as f64) < self.ratio * 2_f64.powi(64)

@@ -1,4 +1,4 @@
-//! A piece of work and what is said about it. It ends when it is dropped, wherever the work was by then.
+//! A piece of work with its attributes. It ends when it is dropped, however far the work got.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use kinora_contract::{TraceContext, UnixMs};
 use crate::record::{Kind, Record, Value};
 use crate::shared::Shared;
 
-/// Work under way, or nothing where its trace is not recorded.
+/// Work in progress, or nothing if its trace is not recorded.
 #[derive(Debug, Default)]
 pub struct Span(Option<(Arc<Shared>, Box<Record>)>);
 
@@ -22,7 +22,7 @@ impl Span {
         self.0.is_some()
     }
 
-    /// As the parent of spans elsewhere.
+    /// The parent of spans in other processes.
     pub fn context(&self) -> Option<TraceContext> {
         self.0.as_ref().map(|(_, record)| TraceContext {
             trace: record.trace,
@@ -31,13 +31,13 @@ impl Span {
         })
     }
 
-    /// As the parent of spans in this process.
+    /// The parent of spans in this process.
     pub fn trail(&self) -> Trail {
         let parts = self.0.as_ref().zip(self.context());
         Trail::of(parts.map(|((shared, _), context)| (shared.clone(), context)))
     }
 
-    /// Says what part it has in an exchange.
+    /// Sets the role in an exchange.
     #[must_use]
     pub fn of_kind(mut self, kind: Kind) -> Self {
         if let Some((_, record)) = &mut self.0 {
@@ -46,14 +46,14 @@ impl Span {
         self
     }
 
-    /// Says something about the work.
+    /// Sets an attribute.
     pub fn set(&mut self, name: &'static str, value: impl Into<Value>) {
         if let Some((_, record)) = &mut self.0 {
             record.attributes.push((name, value.into()));
         }
     }
 
-    /// Says that the work failed, with a stable code. The first one stands.
+    /// Marks the work as failed, with a stable code. The first one counts.
     pub fn fail(&mut self, code: impl Into<Cow<'static, str>>) {
         if let Some((_, record)) = &mut self.0
             && !record.is_error
@@ -64,7 +64,7 @@ impl Span {
         }
     }
 
-    /// Forgets it.
+    /// Discards the span.
     pub fn discard(&mut self) {
         self.0 = None;
     }
@@ -79,7 +79,7 @@ impl Drop for Span {
     }
 }
 
-/// A place in a trace, below which spans are begun, or nothing where none is recorded.
+/// A place in a trace for further spans, or nothing if it is not recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Trail(Option<(Arc<Shared>, TraceContext)>);
 
@@ -101,7 +101,7 @@ impl Trail {
         )
     }
 
-    /// Notes a span that is over, by wall time.
+    /// Adds a finished span, by wall time.
     pub fn past(&self, name: &'static str, begun_ms: UnixMs, ended_ms: UnixMs) {
         if let Some((shared, context)) = &self.0 {
             let parent = Some(context.span);

@@ -1,5 +1,5 @@
-//! Where spans come from: the trace of a task begins with its submit, and goes on in any process that knows the
-//! submit's span.
+//! The source of spans: the trace of a task begins with its submit, and continues in any process
+//! that knows the submit's span.
 
 use std::borrow::Cow;
 use std::num::NonZeroU128;
@@ -19,8 +19,8 @@ impl Tracer {
         Self(Some(shared))
     }
 
-    /// Begins the trace of a task, whose number it gets, or goes on with that of the caller: then the caller has
-    /// decided whether it is recorded. The span began at `begun_ms`, by wall time.
+    /// Begins the trace of a task, numbered like the task, or continues the caller's: then the
+    /// caller has decided whether it is recorded. The span began at `begun_ms`, by wall time.
     pub fn begin(
         &self,
         name: impl Into<Cow<'static, str>>,
@@ -46,7 +46,7 @@ impl Tracer {
         }
     }
 
-    /// The place of spans below `context`, which another process may have given.
+    /// The place for spans below `context`, which may come from another process.
     pub fn trail(&self, context: Option<TraceContext>) -> Trail {
         let context = context.filter(|context| context.sampled);
         Trail::of(self.0.clone().zip(context))

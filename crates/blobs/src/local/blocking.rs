@@ -1,4 +1,4 @@
-//! Work on files that blocks a thread of a pool, and what its errors mean.
+//! File operations that block a thread of a pool, and the meaning of their errors.
 
 use std::io::{self, ErrorKind};
 
@@ -6,7 +6,7 @@ use kinora_pool::Pool;
 
 use crate::BlobError;
 
-/// Whether nothing is there: also where a parent of the key is itself a blob.
+/// Whether there is no such file, including when a parent of the key is itself a blob.
 pub(crate) fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }

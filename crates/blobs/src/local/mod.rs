@@ -26,8 +26,8 @@ use blocking::blocking;
 pub(crate) use blocking::is_absent;
 use folders::Folders;
 
-/// Threads of the runtime that read results, that write them, and that look after them: slow
-/// downloads hold up no publishing.
+/// Runtime threads for reading results, for writing them, and for maintenance: slow downloads delay
+/// no publishing.
 const READING_THREADS: usize = 16;
 const WRITING_THREADS: usize = 8;
 const KEEPING_THREADS: usize = 4;

@@ -13,7 +13,7 @@ use kinora_pool::Pool;
 
 use crate::ByteStream;
 
-/// Bytes that a reader gets at once: what a download that nobody reads holds in memory.
+/// Bytes that a reader gets at once: the memory of a stalled download.
 const CHUNK_BYTES: usize = 32 * 1024;
 
 /// The bytes of `file` in `range`, cut at its end.

@@ -1,4 +1,4 @@
-//! A bucket, and what all operations need of it: the names of its objects, and their heads.
+//! A bucket, with the parts that all operations need: the names of its objects, and their heads.
 
 use std::sync::atomic::AtomicBool;
 
@@ -13,26 +13,26 @@ use crate::{BlobError, BlobKey};
 
 /// The name of the metadata: the header `x-amz-meta-kinora-sha256`.
 pub(super) const SHA256: &str = "kinora-sha256";
-/// Threads of the runtime that read files to be put.
+/// Number of runtime threads that read files to put.
 const READING_THREADS: usize = 8;
 
-/// What the operations share.
+/// Shared by all operations.
 pub(super) struct Bucket {
     pub(super) store: AmazonS3,
-    /// Signs addresses for machines that reach the server by another name.
+    /// Signs URLs for machines that reach the server by another name.
     pub(super) outer: Option<AmazonS3>,
     pub(super) address: Address,
     /// Whether puts are refused.
     read_only: bool,
-    /// Set once the server has refused to create only, which it does not know.
+    /// Set once the server has rejected a create-only put as unsupported.
     pub(super) overwrites: AtomicBool,
     pub(super) files: Pool,
 }
 
-/// An object, as its head describes it.
+/// An object according to its head.
 pub(super) struct Found {
     pub(super) bytes: u64,
-    /// `None` for an object that was not put by this service.
+    /// `None` for an object that another program has put.
     pub(super) sha256: Option<String>,
 }
 
@@ -59,7 +59,7 @@ impl Bucket {
         self.object(key)
     }
 
-    /// The same for names that are no keys.
+    /// The same for names that are not keys.
     pub(super) fn object(&self, name: &str) -> Result<ObjectPath, BlobError> {
         let full = format!("{}{name}", self.address.prefix);
         ObjectPath::parse(full).map_err(|_| BlobError::InvalidKey(name.to_owned()))
@@ -91,7 +91,7 @@ impl Bucket {
     }
 }
 
-/// The hash in an object's metadata, if it is one.
+/// The hash in an object's metadata, if it is valid.
 pub(super) fn sha256(attributes: &Attributes) -> Option<String> {
     let text = attributes
         .get(&Attribute::Metadata(SHA256.into()))?

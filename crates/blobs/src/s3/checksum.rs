@@ -1,4 +1,5 @@
-//! The length and SHA-256 of an object, from its head or, of one that another program has put, from its bytes.
+//! The length and SHA-256 of an object: from its head or, if another program has put it, from its
+//! bytes.
 
 use futures_util::TryStreamExt;
 use kinora_contract::{StoredFile, hex};

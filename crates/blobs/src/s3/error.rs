@@ -1,5 +1,5 @@
-//! What errors of S3 mean, in words of ours. The texts of the library and of the server are never
-//! passed on: they contain addresses, and may contain parts of requests.
+//! Translates errors of S3. The texts of the library and of the server are never passed on: they
+//! contain URLs, and may contain parts of requests.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -8,10 +8,10 @@ use object_store::client::HttpError;
 
 use crate::BlobError;
 
-/// Maximum length of an error code that is shown, in bytes.
+/// Maximum length of a displayed error code, in bytes.
 const CODE_BYTES_MAX: usize = 64;
 
-/// The error of a call about `key`. Of a missing bucket no blob is known to be absent.
+/// The error of a call about `key`. If the bucket is missing, nothing is known about the key.
 pub(super) fn failure(key: &str, error: &object_store::Error) -> BlobError {
     let is_absent = matches!(error, object_store::Error::NotFound { .. });
     if is_absent && code(error).as_deref() != Some("NoSuchBucket") {
@@ -20,7 +20,7 @@ pub(super) fn failure(key: &str, error: &object_store::Error) -> BlobError {
     BlobError::Unavailable(unavailable(error))
 }
 
-/// The same of a call that does not depend on what a key holds.
+/// The error of a call that does not depend on a key's content.
 pub(super) fn unavailable(error: &object_store::Error) -> io::Error {
     if let Some(io) = transport(error) {
         return io::Error::new(io.kind(), format!("S3: {io}"));
@@ -36,7 +36,7 @@ pub(super) fn unavailable(error: &object_store::Error) -> io::Error {
     io::Error::other(format!("S3 answered {}", told.join(" ")))
 }
 
-/// The error of our client, where no answer came or it broke off.
+/// The error of our client, if there was no complete answer.
 fn transport(error: &object_store::Error) -> Option<&io::Error> {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = cause {
@@ -58,7 +58,7 @@ pub(super) fn code(error: &object_store::Error) -> Option<String> {
 
 /// The HTTP status of an answer.
 pub(super) fn status(error: &object_store::Error) -> Option<u16> {
-    // The library keeps its error of a refused request to itself, but for the text.
+    // The library exposes its error of a refused request only as text.
     let text = error.to_string();
     let (_, rest) = text.split_once("status code: ")?;
     rest.get(..3)?.parse().ok()

@@ -1,6 +1,6 @@
-//! The HTTP client under `object_store`: the one of the other crates (hyper, rustls with ring), with
-//! deadlines of its own. Follows no redirects and uses no proxies. Its errors name hosts, never paths,
-//! queries or headers, which may contain secrets.
+//! The HTTP client under `object_store`: the same as in the other crates (hyper, rustls with ring),
+//! with its own time limits. Follows no redirects and uses no proxies. Its errors name hosts, never
+//! paths, queries or headers, which may contain secrets.
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
@@ -24,10 +24,10 @@ use object_store::client::{
 use rustls::{ClientConfig, RootCertStore, crypto};
 use tokio::time::Sleep;
 
-/// Bytes that a reader gets at once, at most.
+/// Maximum number of bytes that a reader gets at once.
 pub(super) const CHUNK_BYTES: usize = 128 * 1024;
 const CONNECT_MAX: Duration = Duration::from_secs(5);
-/// A request of so many bytes may take twice as long as one without a body.
+/// A request with this many bytes may take twice as long as one without a body.
 const SLOW_BYTES: u64 = 4 << 20;
 /// Shorter than servers keep idle connections.
 const IDLE: Duration = Duration::from_secs(10);
@@ -41,7 +41,8 @@ pub(super) struct Http {
 }
 
 impl Http {
-    /// A client without connections, which waits so long for an answer to begin and for each piece of it.
+    /// A client without connections; `patience` limits the wait for an answer and for each piece of
+    /// it.
     pub(super) fn new(patience: Duration) -> io::Result<Self> {
         let mut plain = HttpConnector::new();
         plain.set_connect_timeout(Some(CONNECT_MAX));
@@ -56,7 +57,7 @@ impl Http {
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
-            // Bounds what is read ahead of a slow reader.
+            // Limits the bytes read ahead of a slow reader.
             .http1_max_buf_size(CHUNK_BYTES)
             .build(connector);
         Ok(Self { client, patience })
@@ -104,11 +105,11 @@ impl HttpService for Http {
     }
 }
 
-/// All of them may be tried again: our puts are judged by what the key holds afterwards.
+/// All of them may be retried: our puts are judged by the key's content afterwards.
 fn failure(host: &str, error: &legacy::Error) -> HttpError {
     let cause = innermost(error);
     if error.is_connect() {
-        let text = format!("{host} cannot be connected to: {cause}");
+        let text = format!("cannot connect to {host}: {cause}");
         return failed(HttpErrorKind::Connect, ErrorKind::NotConnected, text);
     }
     let text = format!("the connection to {host} broke: {cause}");
@@ -132,7 +133,7 @@ fn innermost<'e>(error: &'e (dyn Error + 'static)) -> &'e (dyn Error + 'static) 
 struct Timed {
     from: Incoming,
     patience: Duration,
-    /// Set while somebody waits.
+    /// Set while a reader waits.
     silence: Option<Pin<Box<Sleep>>>,
 }
 
@@ -153,7 +154,7 @@ impl Body for Timed {
         let begin = || Box::pin(tokio::time::sleep(patience));
         let silence = self.silence.get_or_insert_with(begin);
         silence.as_mut().poll(context).map(|()| {
-            let text = format!("nothing more of an answer within {patience:.1?}");
+            let text = format!("no further part of the answer within {patience:.1?}");
             Some(Err(failed(
                 HttpErrorKind::Timeout,
                 ErrorKind::TimedOut,

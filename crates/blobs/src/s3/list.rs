@@ -1,4 +1,4 @@
-//! Lists a bucket in pages. Objects whose names are no keys, such as those of probes, are left out.
+//! Lists a bucket in pages. Objects whose names are not keys, such as those of probes, are skipped.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::bucket::Bucket;
 use super::error::unavailable;
 use crate::{BlobEntry, BlobError, BlobKey, EntryStream, PAGE_MAX};
 
-/// How far a list is.
+/// The position of a listing.
 enum Place {
     Begin,
     After(String),
@@ -27,7 +27,7 @@ pub(super) fn pages(bucket: Arc<Bucket>, prefix: &str) -> EntryStream {
     Box::pin(full(pages))
 }
 
-/// A page of foreign names alone is none.
+/// Skips a page that contains only foreign names.
 fn full(
     pages: impl Stream<Item = Result<Vec<BlobEntry>, BlobError>> + Send,
 ) -> impl Stream<Item = Result<Vec<BlobEntry>, BlobError>> + Send {

@@ -1,7 +1,7 @@
-//! Blobs as objects of a bucket, in any service that speaks S3. The key of a blob, behind the prefix,
-//! is the key of its object; SHA-256 is kept in the object's metadata. A key is looked at before it is
-//! put, and the put asks the server to create only: servers that ignore this keep the last of
-//! several puts that happen at once, which is why the keys of results name their attempt.
+//! Blobs as objects of a bucket, in any service that supports S3. The key of a blob, after the
+//! prefix, is the key of its object; the object's metadata has the SHA-256. A put first looks at
+//! the key, and then asks the server to create only. Servers that ignore this keep the last of
+//! several concurrent puts, which is why the keys of results contain their attempt.
 
 mod bucket;
 mod checksum;

@@ -1,4 +1,5 @@
-//! Where the bucket is, and how to get at it: parses the address and the settings, and opens the client.
+//! The location of the bucket, and the access to it: parses the URL and the settings, and creates
+//! the client.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,16 +13,16 @@ use url::Url;
 use super::http::Http;
 use crate::BlobError;
 
-/// Retries of one request, and the time after which none is begun: a longer outage is the caller's
-/// concern, who can tell whether the call is still wanted.
+/// Number of retries of one request, and the time after which no more begin: in a longer outage the
+/// caller decides whether to go on.
 const RETRIES: usize = 2;
 const RETRY_TIME: Duration = Duration::from_secs(5);
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Where neither the settings nor the variables name a region.
+/// The region if neither the settings nor the variables name one.
 const REGION: &str = "us-east-1";
-/// Variables with credentials or the way to them, as AWS's own programs read them.
+/// Variables with credentials or the way to them, as in AWS's own programs.
 const CREDENTIALS: [&str; 11] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
@@ -37,27 +38,30 @@ const CREDENTIALS: [&str; 11] = [
 ];
 const REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 
-/// Settings of a store in S3, besides its address.
+/// Settings of an S3 store besides its URL.
 #[derive(Clone, Debug)]
 pub struct S3Options {
     /// The server: `https://s3.example.com`. Empty: AWS.
     pub endpoint: String,
-    /// The same server as clients reach it, for direct addresses. Empty: `endpoint`.
+    /// The same server as clients reach it, for direct URLs. Empty: `endpoint`.
     pub public_endpoint: String,
-    /// The region. Empty: that of the variables `AWS_REGION` and `AWS_DEFAULT_REGION`, or `us-east-1`.
+    /// The region. Empty: that in the variables `AWS_REGION` and `AWS_DEFAULT_REGION`, or
+    /// `us-east-1`.
     pub region: String,
-    /// Whether the bucket follows the host of `endpoint`, instead of being a part of its name. AWS itself is
-    /// always addressed by a host name with the bucket, unless the bucket has a dot.
+    /// Whether the bucket follows the host of `endpoint`, instead of being a part of its name. For
+    /// AWS itself the bucket is always part of the host name, unless it contains a dot.
     pub path_style: bool,
-    /// Whether `endpoint` may be an `http:` address: requests are signed, but everybody on the way can read them.
+    /// Whether `endpoint` may be an `http:` URL: requests are signed, but anyone on the network
+    /// path can read them.
     pub allow_http: bool,
     /// Credentials.
     pub variables: S3Variables,
-    /// Maximum time until an answer begins, and between two pieces of it; longer for requests of megabytes.
+    /// Maximum time until an answer begins, and between two pieces of it; longer for requests of
+    /// several megabytes.
     pub patience: Duration,
 }
 
-/// AWS, without credentials.
+/// AWS without credentials.
 impl Default for S3Options {
     fn default() -> Self {
         Self {
@@ -77,7 +81,7 @@ impl Default for S3Options {
 pub struct S3Variables(Vec<(&'static str, String)>);
 
 impl S3Variables {
-    /// Those among `variable`, which has the value of a variable by its name.
+    /// Reads these variables with `variable`, which returns the value for a name.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Self {
         let names = CREDENTIALS.into_iter().chain(REGIONS);
         let set = names.filter_map(|name| Some((name, variable(name)?)));
@@ -98,7 +102,7 @@ impl fmt::Debug for S3Variables {
     }
 }
 
-/// The bucket and the prefix of all keys, empty or with a slash at its end.
+/// The bucket and the prefix of all keys, either empty or with a trailing slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     pub(crate) bucket: String,
@@ -106,11 +110,11 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Parses what follows `s3:` in a store's URL: `//BUCKET/PREFIX`.
+    /// Parses the part of a store's URL after `s3:`: `//BUCKET/PREFIX`.
     pub(crate) fn parse(rest: &str) -> Result<Self, BlobError> {
         let wrong = || {
             BlobError::Misconfigured(
-                "the address of results in S3 must be s3://BUCKET or s3://BUCKET/PREFIX, without credentials",
+                "the URL of results in S3 must be s3://BUCKET or s3://BUCKET/PREFIX, without credentials",
             )
         };
         let rest = rest.strip_prefix("//").ok_or_else(wrong)?;
@@ -132,7 +136,8 @@ impl Address {
     }
 }
 
-/// The client, and one that signs addresses for other machines where these reach the server by another name.
+/// The client, and one that signs URLs for other machines if these reach the server by another
+/// name.
 pub(super) fn open(
     address: &Address,
     options: &S3Options,
@@ -177,7 +182,7 @@ fn client(
         .with_disable_bulk_delete(true)
         .with_retry(retries());
     if endpoint.is_empty() {
-        // A certificate for all hosts of a domain covers no name with a further dot.
+        // A wildcard certificate covers no name with another dot.
         builder = builder.with_virtual_hosted_style_request(!bucket.contains('.'));
     } else {
         builder = builder
@@ -197,14 +202,14 @@ fn client(
         }
     }
     builder.build().map_err(|_| {
-        // Its text may quote what it refuses.
+        // Its text may quote the invalid value.
         BlobError::Misconfigured(
-            "the credentials for S3 are incomplete: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY need each other",
+            "the credentials for S3 are incomplete: set both AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         )
     })
 }
 
-/// The address of the bucket's host, without a slash at its end.
+/// The URL of the bucket's host, without a trailing slash.
 fn host(endpoint: &str, bucket: &str, options: &S3Options) -> Result<String, BlobError> {
     let wrong = BlobError::Misconfigured(
         "an endpoint of S3 must be https://HOST or http://HOST, with or without a port",
@@ -222,7 +227,7 @@ fn host(endpoint: &str, bucket: &str, options: &S3Options) -> Result<String, Blo
         "http" if options.allow_http => {}
         "http" => {
             return Err(BlobError::Misconfigured(
-                "an http: endpoint of S3 needs results.s3.allow_http = true: everybody on the way can read the results",
+                "an http: endpoint of S3 requires results.s3.allow_http = true: anyone on the network path can read the results",
             ));
         }
         _ => return Err(wrong),

@@ -12,7 +12,7 @@ use crate::BlobError;
 
 const BYTES: usize = 1024;
 
-/// Several may probe at once.
+/// Several probes may run at once.
 pub(super) async fn probe(bucket: &Bucket) -> Result<(), BlobError> {
     let mut name = [0_u8; 8];
     getrandom::fill(&mut name).map_err(io::Error::other)?;

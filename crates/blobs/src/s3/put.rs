@@ -1,5 +1,5 @@
-//! Puts: small bodies at once, big ones in parts. Every body is hashed while it is read, and the
-//! server checks the SHA-256 of what arrives.
+//! Puts: small bodies at once, large ones in parts. Every body is hashed while it is read, and the
+//! server checks the SHA-256 of the bytes that arrive.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -21,32 +21,33 @@ use super::error::{code, unavailable};
 
 use crate::BlobError;
 
-/// Larger bodies go in parts of this length (S3 wants at least 5 MiB, and at most 10,000 parts).
+/// Larger bodies are sent in parts of this length (S3 requires at least 5 MiB, and at most 10,000
+/// parts).
 const PART_BYTES: u64 = 8 << 20;
-/// Parts that are sent at a time: with the one that is read, what a put holds in memory.
+/// Number of parts sent at a time; together with the one being read, the memory of a put.
 const PARTS_AT_ONCE: usize = 2;
 
-/// What is put.
+/// The body of a put.
 pub(super) enum Body {
     Bytes(Bytes),
     File(PathBuf),
 }
 
-/// What a key holds, against a file that is to be put there.
+/// A key's content, compared with a file to put there.
 enum Held {
     Nothing,
     Same,
     Other,
 }
 
-/// Publishes `body`, whose key, length and hash are `file`.
+/// Publishes `body` with the key, length and hash in `file`.
 pub(super) async fn put(bucket: &Bucket, file: &StoredFile, body: Body) -> Result<(), BlobError> {
     bucket.check_writable()?;
     let source = match body {
         Body::Bytes(bytes) => Source::Small(bytes),
         Body::File(from) => open(bucket, file, from).await?,
     };
-    // Servers that ignore a create-only put would replace what is there.
+    // Servers that ignore a create-only put would replace an existing object.
     match held(bucket, file).await? {
         Held::Nothing => {}
         Held::Same => return Ok(()),
@@ -59,7 +60,7 @@ pub(super) async fn put(bucket: &Bucket, file: &StoredFile, body: Body) -> Resul
     let Err(error) = sent else {
         return Ok(());
     };
-    // Another put may have been first, or this one done although its answer was lost.
+    // Another put may have been first, or this one succeeded although its answer was lost.
     match held(bucket, file).await? {
         Held::Nothing => Err(BlobError::Unavailable(error)),
         Held::Same => Ok(()),
@@ -80,7 +81,7 @@ enum Source {
     Big(File),
 }
 
-/// A small file is read, and must be as it was measured.
+/// Reads a small file, which must match its measures.
 async fn open(bucket: &Bucket, file: &StoredFile, from: PathBuf) -> Result<Source, BlobError> {
     let file = file.clone();
     let opened = bucket.files.run(move || open_file(&file, &from)).await?;
@@ -140,7 +141,9 @@ async fn put_at_once(bucket: &Bucket, file: &StoredFile, bytes: Bytes) -> io::Re
                 return Err(unavailable(&error));
             }
             Err(_) => {
-                tracing::warn!("the S3 server knows no create-only puts; going on without them");
+                tracing::warn!(
+                    "S3 server does not support create-only puts; continuing without them"
+                );
                 bucket.overwrites.store(true, Ordering::Relaxed);
             }
         }
@@ -162,7 +165,7 @@ async fn put_in_parts(bucket: &Bucket, file: &StoredFile, from: File) -> io::Res
         sent = completed.map(drop).map_err(|error| unavailable(&error));
     }
     if sent.is_err() {
-        // What stays after this fails, too, a lifecycle rule of the bucket removes.
+        // If this fails too, a lifecycle rule of the bucket removes the rest.
         if let Err(error) = upload.abort().await {
             let error = unavailable(&error);
             tracing::debug!(%error, key = file.key, "unfinished upload not removed");

@@ -1,4 +1,4 @@
-//! Streams an object in chunks. A whole object is compared with the hash in its metadata: of one that
+//! Streams an object in chunks. A whole object is compared with the hash in its metadata: if it
 //! differs, the last chunk is an error instead.
 
 use std::io::{self, ErrorKind};
@@ -16,7 +16,7 @@ use super::error::{failure, status, unavailable};
 use super::http::CHUNK_BYTES;
 use crate::{BlobError, ByteStream};
 
-/// The answer of servers to a range behind the end.
+/// The answer of servers to a range after the end.
 const RANGE_NOT_SATISFIABLE: u16 = 416;
 
 type Pieces = Fuse<stream::BoxStream<'static, object_store::Result<Bytes>>>;
@@ -44,7 +44,7 @@ pub(super) async fn read(
     }
 }
 
-/// No bytes of an object that is there.
+/// No bytes of an existing object.
 async fn nothing(bucket: &Bucket, key: &str) -> Result<ByteStream, BlobError> {
     match bucket.look(key).await? {
         Some(_) => Ok(Box::pin(stream::empty())),
@@ -66,9 +66,9 @@ fn chunks(found: GetResult) -> ByteStream {
 
 struct Reader {
     pieces: Pieces,
-    /// What is left of a piece that is longer than a chunk.
+    /// The rest of a piece that is longer than a chunk.
     rest: Bytes,
-    /// The chunk to be given next, once it is known whether it is the last.
+    /// The next chunk, held back until it is known whether it is the last.
     held: Option<Bytes>,
     check: Option<(Sha256, String)>,
 }

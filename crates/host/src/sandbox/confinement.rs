@@ -1,4 +1,4 @@
-//! What a child process is for, and what it may access.
+//! The purpose of a child process, and its permissions.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub enum Role {
 /// What a process may access. Everything else is closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// What the process is for.
+    /// The purpose of the process.
     pub role: Role,
     /// Files, and folders with all their contents, that it may read.
     pub read: Vec<PathBuf>,

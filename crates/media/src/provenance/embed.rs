@@ -1,13 +1,13 @@
-//! The places of an XMP packet in MP4, WebP and JPEG (XMP part 3: ISO 16684-3, and Adobe's specification of the
-//! same number, 1.1.3 and 1.2.7; for WebP, RFC 9649, 2.7).
+//! Where MP4, WebP and JPEG files have an XMP packet (XMP part 3: ISO 16684-3, and Adobe's
+//! specification of the same number, 1.1.3 and 1.2.7; for WebP, RFC 9649, 2.7).
 
 use crate::MediaError;
 
-/// Marks the `uuid` box that holds a packet.
+/// Identifies the `uuid` box with a packet.
 pub(super) const XMP_UUID: [u8; 16] = [
     0xbe, 0x7a, 0xcf, 0xcb, 0x97, 0xa9, 0x42, 0xe8, 0x9c, 0x71, 0x99, 0x94, 0x91, 0xe3, 0xaf, 0xac,
 ];
-/// Marks the segment of a JPEG that holds a packet.
+/// Identifies the JPEG segment with a packet.
 const JPEG_SIGNATURE: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 /// The flag for a packet in the first byte of `VP8X`.
 const WEBP_HAS_XMP: u8 = 0x04;
@@ -24,7 +24,7 @@ pub(crate) fn uuid_box(packet: &str) -> Result<Vec<u8>, MediaError> {
     .concat())
 }
 
-/// `jpeg` with the packet in a segment after its `APP0`.
+/// Returns `jpeg` with the packet in a segment after its `APP0`.
 pub(crate) fn in_jpeg(jpeg: &[u8], packet: &str) -> Result<Vec<u8>, MediaError> {
     let other = || MediaError::Picture("a JPEG without JFIF header".into());
     let [0xff, 0xd8, 0xff, 0xe0, high, low, ..] = jpeg else {
@@ -43,7 +43,7 @@ pub(crate) fn in_jpeg(jpeg: &[u8], packet: &str) -> Result<Vec<u8>, MediaError> 
     Ok([head, &segment.concat(), rest].concat())
 }
 
-/// `webp`, a simple lossy file, in the extended form with the packet.
+/// Converts `webp`, a simple lossy file, to the extended form with the packet.
 pub(crate) fn in_webp(webp: &[u8], packet: &str) -> Result<Vec<u8>, MediaError> {
     let other = || MediaError::Picture("a WebP that is not simple and lossy".into());
     let picture = webp.get(12..).ok_or_else(other)?;
@@ -84,7 +84,7 @@ pub(crate) fn in_webp(webp: &[u8], packet: &str) -> Result<Vec<u8>, MediaError> 
     chunk(b"RIFF", &body)
 }
 
-/// A chunk of RIFF: its length does not count the byte that makes it even.
+/// A RIFF chunk: its length does not include the padding byte.
 fn chunk(kind: &[u8; 4], body: &[u8]) -> Result<Vec<u8>, MediaError> {
     let length = u32::try_from(body.len()).map_err(|_| too_long())?;
     let padding = &[0][..body.len() % 2];

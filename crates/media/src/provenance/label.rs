@@ -1,5 +1,5 @@
-//! Labels a film that was made elsewhere: the packet becomes its last box, and that of its maker, if any, is no
-//! longer one. A film that its maker has signed stays as it is.
+//! Labels a film made elsewhere: the packet becomes its last box, and its maker's packet, if any,
+//! is disabled. A film signed by its maker is not changed.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -10,17 +10,18 @@ use super::{Provenance, in_jpeg, in_webp, uuid_box};
 use crate::movie::{TOP_LEVEL_BOXES_MAX, TopBox, top_level};
 use crate::{MediaError, Recording};
 
-/// Marks the `uuid` box of a C2PA manifest (C2PA specification 2.1, A.5.1).
+/// Identifies the `uuid` box of a C2PA manifest (C2PA specification 2.1, A.5.1).
 const C2PA_UUID: [u8; 16] = [
     0xd8, 0xfe, 0xc3, 0xd6, 0x1b, 0x0e, 0x48, 0x3c, 0x92, 0x97, 0x58, 0x28, 0x87, 0x7e, 0xc4, 0x81,
 ];
 
-/// Labels the examined film at `path`, and its stills, with `provenance`. Its pictures, sound and index keep their
-/// bytes and places. Returns whether the film was labelled: one with a C2PA manifest is not, since its signature
-/// covers every byte, nor one that has no room for another box; their stills are.
+/// Labels the examined film at `path`, and its stills, with `provenance`. Pictures, sound and index
+/// keep their bytes and places. Returns whether the film was labelled: a film with a C2PA manifest
+/// is not, since the signature covers every byte, nor is one without room for another box; their
+/// stills are labelled anyway.
 ///
 /// # Errors
-/// [`MediaError::Malformed`] for a file that is no MP4, and errors of reading and writing.
+/// [`MediaError::Malformed`] for a file that is not an MP4, and errors of reading and writing.
 pub fn label(
     path: &Path,
     recording: &mut Recording,
@@ -68,7 +69,8 @@ fn uuid(file: &mut File, one: &TopBox) -> Result<Option<[u8; 16]>, MediaError> {
     Ok(Some(uuid))
 }
 
-/// Gives the last box a size if it reaches to the end of the file, wherever that is. False if its size does not fit.
+/// Sets the size of the last box if it extends to the end of the file. False if the size does not
+/// fit.
 fn close(file: &mut File, last: &TopBox) -> Result<bool, MediaError> {
     let mut size = [0; 4];
     file.seek(SeekFrom::Start(last.start))?;
