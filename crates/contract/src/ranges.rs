@@ -1,5 +1,5 @@
-//! Checks the range of each field by itself, and fills in defaults. [`crate::combine`] checks
-//! combinations; whether the model supports a field was checked before.
+//! The ranges of single fields, judged in the order of their table and read with their defaults. Which
+//! fields go together is decided by [`crate::combine`]; support by the model was checked before.
 
 use crate::card::ModelCard;
 use crate::error::{ErrorCode, Refusal};
@@ -9,7 +9,7 @@ use crate::limits::{
     NEGATIVE_PROMPT_CHARS_MAX, PROMPT_CHARS_MAX, SEED_MAX,
 };
 use crate::priority::Priority;
-use crate::request::{SecondsField, SubmitRequest};
+use crate::request::{FIELDS, FieldKey, SecondsField, SubmitRequest};
 use crate::size::{AspectRatio, Resolution, Size};
 use crate::spec::{FrameSize, Seconds};
 
@@ -27,43 +27,92 @@ pub(crate) struct Ranged {
     pub(crate) draft_task: Option<TaskId>,
     pub(crate) edit_task: Option<TaskId>,
     pub(crate) priority: Priority,
+    size: Option<Size>,
+    resolution: Option<Resolution>,
 }
 
-/// Checks every field, in the order of the public table.
+/// Judges every field in the order of the public table, which is that of [`FIELDS`].
 pub(crate) fn check(
     request: &SubmitRequest,
     card: &ModelCard,
     random_seed: u32,
 ) -> Result<Ranged, Refusal> {
-    let negative_limit = NEGATIVE_PROMPT_CHARS_MAX;
     let mut ranged = Ranged {
-        prompt: prompt(request)?,
-        negative_prompt: trimmed(
-            "negative_prompt",
-            request.negative_prompt.as_ref(),
-            negative_limit,
-        )?
-        .filter(|text| !text.is_empty()),
-        seconds: seconds(request, card)?,
-        frame: frame(request, card)?,
-        seed: seed(request, random_seed)?,
-        strength: strength(request)?,
-        draft_task: task_id(
-            request.draft_task_id.as_ref(),
-            "draft_task_id",
-            ErrorCode::DraftNotUsable,
-        )?,
-        edit_task: task_id(
-            request.edit_task_id.as_ref(),
-            "edit_task_id",
-            ErrorCode::EditSourceNotUsable,
-        )?,
+        prompt: None,
+        negative_prompt: None,
+        seconds: Seconds::Auto,
+        frame: FrameSize::Fixed(card.capabilities.size_default()),
+        seed: random_seed,
+        strength: EDIT_STRENGTH_DEFAULT,
+        draft_task: None,
+        edit_task: None,
         priority: Priority::default(),
+        size: None,
+        resolution: None,
     };
-    check_counts(request, card)?;
-    check_metadata(request)?;
-    ranged.priority = priority(request)?;
+    for field in FIELDS {
+        ranged.judge(field.key, request, card)?;
+    }
     Ok(ranged)
+}
+
+impl Ranged {
+    /// Judges one field, and keeps its value or default.
+    fn judge(
+        &mut self,
+        field: FieldKey,
+        request: &SubmitRequest,
+        card: &ModelCard,
+    ) -> Result<(), Refusal> {
+        let features = &card.capabilities.features;
+        match field {
+            FieldKey::prompt => self.prompt = prompt(request)?,
+            FieldKey::negative_prompt => self.negative_prompt = negative_prompt(request)?,
+            FieldKey::seconds => self.seconds = seconds(request, card)?,
+            FieldKey::size => self.size = size(request, card)?,
+            FieldKey::resolution => self.resolution = resolution(request, card)?,
+            // With the last of the three that name the frame, the frame. Each was judged alone.
+            FieldKey::aspect_ratio => {
+                let shape = shape(request)?;
+                self.frame = match self.size {
+                    Some(size) => FrameSize::Fixed(size),
+                    None => frame_of_parts(self.resolution, shape, card)?,
+                };
+            }
+            FieldKey::reference_images => {
+                let (urls, max) = (&request.reference_images, features.reference_images_max);
+                count("reference_images", urls.as_ref(), max, card)?;
+            }
+            FieldKey::reference_audios => {
+                let (urls, max) = (&request.reference_audios, features.reference_audios_max);
+                count("reference_audios", urls.as_ref(), max, card)?;
+            }
+            FieldKey::seed => self.seed = seed(request, self.seed)?,
+            FieldKey::draft_task_id => {
+                let (id, code) = (request.draft_task_id.as_ref(), ErrorCode::DraftNotUsable);
+                self.draft_task = task_id(id, "draft_task_id", code)?;
+            }
+            FieldKey::edit_task_id => {
+                let (id, code) = (
+                    request.edit_task_id.as_ref(),
+                    ErrorCode::EditSourceNotUsable,
+                );
+                self.edit_task = task_id(id, "edit_task_id", code)?;
+            }
+            FieldKey::edit_strength => self.strength = strength(request)?,
+            FieldKey::metadata => check_metadata(request)?,
+            FieldKey::priority => self.priority = priority(request)?,
+            // Every value of the right type is in range: the model was found before, URLs are judged afterwards.
+            FieldKey::model
+            | FieldKey::input_reference
+            | FieldKey::first_frame
+            | FieldKey::last_frame
+            | FieldKey::generate_audio
+            | FieldKey::draft
+            | FieldKey::callback_url => {}
+        }
+        Ok(())
+    }
 }
 
 pub(crate) fn missing(param: &str) -> Refusal {
@@ -98,6 +147,12 @@ fn trimmed(param: &str, text: Option<&String>, limit: usize) -> Result<Option<St
     Ok(Some(text.to_owned()))
 }
 
+fn negative_prompt(request: &SubmitRequest) -> Result<Option<String>, Refusal> {
+    let text = request.negative_prompt.as_ref();
+    let text = trimmed("negative_prompt", text, NEGATIVE_PROMPT_CHARS_MAX)?;
+    Ok(text.filter(|text| !text.is_empty()))
+}
+
 fn seconds(request: &SubmitRequest, card: &ModelCard) -> Result<Seconds, Refusal> {
     let can = &card.capabilities;
     let (min, max) = (can.seconds_min, can.seconds_max);
@@ -125,22 +180,17 @@ fn seconds(request: &SubmitRequest, card: &ModelCard) -> Result<Seconds, Refusal
     }
 }
 
-fn frame(request: &SubmitRequest, card: &ModelCard) -> Result<FrameSize, Refusal> {
-    if let Some(text) = &request.size {
-        let listed = text
-            .parse::<Size>()
-            .ok()
-            .filter(|size| card.capabilities.sizes.contains(size));
-        let Some(size) = listed else {
-            let sizes = joined(&card.capabilities.sizes);
-            return Err(invalid("size", format!("'size' must be one of {sizes}.")));
-        };
-        // Check the other two as well, so that an invalid one is reported before the combination.
-        resolution(request)?;
-        shape(request)?;
-        return Ok(FrameSize::Fixed(size));
-    }
-    frame_of_parts(resolution(request)?, shape(request)?, card)
+fn size(request: &SubmitRequest, card: &ModelCard) -> Result<Option<Size>, Refusal> {
+    let Some(text) = &request.size else {
+        return Ok(None);
+    };
+    let sizes = &card.capabilities.sizes;
+    let listed = text.parse::<Size>().ok();
+    let listed = listed.filter(|size| sizes.contains(size));
+    listed.map(Some).ok_or_else(|| {
+        let sizes = joined(sizes);
+        invalid("size", format!("'size' must be one of {sizes}."))
+    })
 }
 
 /// The frame that `resolution` and `aspect_ratio` name; the card supplies an omitted one.
@@ -169,14 +219,8 @@ fn frame_of_parts(
         Some(Shape::Adaptive) if can.adapts(chosen) => return Ok(FrameSize::Adaptive(chosen)),
         Some(Shape::Adaptive) => {
             let (id, name) = (&card.id, chosen.name());
-            if can.offers(chosen) || resolution.is_none() {
-                let what = format!("'adaptive' is not supported on the model '{id}' at {name}.");
-                return refuse("aspect_ratio", what);
-            }
-            return refuse(
-                "resolution",
-                format!("{name} is not offered on the model '{id}'."),
-            );
+            let what = format!("'adaptive' is not supported on the model '{id}' at {name}.");
+            return refuse("aspect_ratio", what);
         }
     };
     let size = chosen.size(ratio);
@@ -200,17 +244,21 @@ enum Shape {
     Adaptive,
 }
 
-fn resolution(request: &SubmitRequest) -> Result<Option<Resolution>, Refusal> {
+fn resolution(request: &SubmitRequest, card: &ModelCard) -> Result<Option<Resolution>, Refusal> {
     let Some(name) = &request.resolution else {
         return Ok(None);
     };
-    Resolution::from_name(name).map(Some).ok_or_else(|| {
+    let Some(resolution) = Resolution::from_name(name) else {
         let names: Vec<&str> = Resolution::ALL.iter().map(|one| one.name()).collect();
-        invalid(
-            "resolution",
-            format!("'resolution' must be one of {}.", names.join(", ")),
-        )
-    })
+        let message = format!("'resolution' must be one of {}.", names.join(", "));
+        return Err(invalid("resolution", message));
+    };
+    if !card.capabilities.offers(resolution) {
+        let message = format!("{name} is not offered on the model '{}'.", card.id);
+        let code = ErrorCode::UnsupportedValue;
+        return Err(Refusal::of(code, "resolution", message));
+    }
+    Ok(Some(resolution))
 }
 
 fn shape(request: &SubmitRequest) -> Result<Option<Shape>, Refusal> {
@@ -277,31 +325,20 @@ fn task_id(text: Option<&String>, param: &str, code: ErrorCode) -> Result<Option
     Ok(Some(id))
 }
 
-fn check_counts(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal> {
-    let can = &card.capabilities.features;
-    let lists = [
-        (
-            "reference_images",
-            &request.reference_images,
-            can.reference_images_max,
-        ),
-        (
-            "reference_audios",
-            &request.reference_audios,
-            can.reference_audios_max,
-        ),
-    ];
-    for (param, list, max) in lists {
-        let count = list.as_ref().map(Vec::len);
-        if count.is_some_and(|count| count == 0 || count > max as usize) {
-            let message = format!(
-                "'{param}' must hold 1 to {max} URLs on the model '{}'.",
-                card.id
-            );
-            return Err(invalid(param, message));
-        }
+/// Whether a list of URLs that was sent holds as many as the model takes.
+fn count(
+    param: &str,
+    urls: Option<&Vec<String>>,
+    max: u32,
+    card: &ModelCard,
+) -> Result<(), Refusal> {
+    let count = urls.map(Vec::len);
+    if count.is_none_or(|count| (1..=max as usize).contains(&count)) {
+        return Ok(());
     }
-    Ok(())
+    let id = &card.id;
+    let message = format!("'{param}' must hold 1 to {max} URLs on the model '{id}'.");
+    Err(invalid(param, message))
 }
 
 fn check_metadata(request: &SubmitRequest) -> Result<(), Refusal> {

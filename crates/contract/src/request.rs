@@ -53,6 +53,8 @@ const OF_FORM: Rules = Rules {
 
 /// One field of a submit request.
 pub struct Field {
+    /// Which one, for code that must know every field.
+    pub key: FieldKey,
     /// Its name, in JSON and in a form.
     pub name: &'static str,
     /// Its type in words.
@@ -114,7 +116,7 @@ impl fmt::Debug for Field {
     }
 }
 
-/// Generates [`SubmitRequest`], its parser and [`FIELDS`] from rows `name: TYPE = READER, RULES;`.
+/// Makes [`SubmitRequest`], [`FieldKey`], the parser and [`FIELDS`] of rows `name: TYPE = READER, RULES;`.
 macro_rules! request_fields {
     ($($(#[doc = $about:literal])+ $(#[schema($($schema:tt)+)])? $(#[serde($($serde:tt)+)])?
        $name:ident: $value:ty = $reader:ident, $rules:expr;)+) => {
@@ -132,8 +134,17 @@ macro_rules! request_fields {
             pub never_supported: Option<&'static str>,
         }
 
-        /// Every field that some model takes, in the order of validation.
+        /// A key for each field, named as the field is. A `match` on it covers all fields: a new one does not compile
+        /// before each such place knows it.
+        #[allow(non_camel_case_types, missing_docs, reason = "the names of the fields, which are described there")]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum FieldKey {
+            $($name),+
+        }
+
+        /// Every field that some model takes, in the order in which they are judged.
         pub static FIELDS: &[Field] = &[$(Field {
+            key: FieldKey::$name,
             name: stringify!($name),
             type_name: $reader.type_name,
             kind: $reader.kind,

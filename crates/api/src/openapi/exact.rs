@@ -6,8 +6,8 @@ use kinora_contract::limits::{
     METADATA_VALUE_CHARS_MAX, NEGATIVE_PROMPT_CHARS_MAX, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN,
     PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, SEED_MAX, URL_BYTES_MAX,
 };
-use kinora_contract::request::FIELDS;
-use kinora_contract::{AspectRatio, Capabilities, Catalog, Priority, Resolution, Size};
+use kinora_contract::request::{FIELDS, Field, FieldKey};
+use kinora_contract::{AspectRatio, Catalog, Features, Priority, Resolution, Size};
 use serde_json::{Map, Value, json};
 
 use crate::files::Variant;
@@ -109,56 +109,54 @@ fn schemas(catalog: &Catalog) -> Value {
 
 /// The fields of a submit.
 fn submit_fields(catalog: &Catalog) -> Value {
-    let text = |chars: usize, pattern: &str| json!({"type": ["string", "null"], "minLength": 1, "maxLength": chars, "pattern": pattern});
-    let can = |most: fn(&Capabilities) -> u32| {
-        let cards = catalog.cards().iter();
-        cards
-            .map(|card| most(&card.capabilities))
-            .max()
-            .unwrap_or(0)
-            .max(1)
-    };
-    let urls = |most: u32| {
-        json!({
-            "type": ["array", "null"], "minItems": 1, "maxItems": most, "items": url(),
-        })
-    };
-    let mut fields = json!({
-        "model": {"type": "string", "enum": model_names(catalog)},
-        "prompt": text(PROMPT_CHARS_MAX, NOT_BLANK),
-        "negative_prompt": {
-            "type": ["string", "null"], "maxLength": NEGATIVE_PROMPT_CHARS_MAX,
-        },
-        "seconds": seconds(catalog),
-        "size": or_null(&json!({"type": "string", "enum": sizes(catalog)})),
-        "resolution": or_null(&json!({
-            "type": "string", "enum": Resolution::ALL.map(Resolution::name),
-        })),
-        "aspect_ratio": or_null(&json!({"type": "string", "enum": ratios()})),
-        "input_reference": input_reference(),
-        "first_frame": or_null(&url()),
-        "last_frame": or_null(&url()),
-        "reference_images": urls(can(|one| one.features.reference_images_max)),
-        "reference_audios": urls(can(|one| one.features.reference_audios_max)),
-        "seed": {
-            "type": ["integer", "null"], "format": "int64", "minimum": -1, "maximum": SEED_MAX,
-        },
-        "draft_task_id": or_null(&task_id()),
-        "edit_task_id": or_null(&task_id()),
-        "edit_strength": {
-            "type": ["number", "null"], "format": "double", "minimum": 0, "maximum": 1,
-        },
-        "metadata": metadata(),
-        "callback_url": or_null(&url()),
-        "priority": or_null(&json!({"type": "string", "enum": Priority::ALL.map(Priority::name)})),
-    });
-    for field in FIELDS {
-        let schema = &mut fields[field.name];
+    let schema = |field: &Field| {
+        let mut schema = submit_field(field.key, catalog);
         if schema.get("description").is_none() {
             schema["description"] = json!(field.about());
         }
+        (field.name.to_owned(), schema)
+    };
+    Value::Object(FIELDS.iter().map(schema).collect())
+}
+
+/// What the type of a field of a submit does not say.
+fn submit_field(field: FieldKey, catalog: &Catalog) -> Value {
+    let text = |chars: usize, pattern: &str| json!({"type": ["string", "null"], "minLength": 1, "maxLength": chars, "pattern": pattern});
+    let urls = |most: fn(&Features) -> u32| {
+        let cards = catalog.cards().iter();
+        let most = cards.map(|card| most(&card.capabilities.features)).max();
+        json!({
+            "type": ["array", "null"], "minItems": 1, "maxItems": most.unwrap_or(0).max(1),
+            "items": url(),
+        })
+    };
+    let one_of = |values: Value| or_null(&json!({"type": "string", "enum": values}));
+    match field {
+        FieldKey::model => json!({"type": "string", "enum": model_names(catalog)}),
+        FieldKey::prompt => text(PROMPT_CHARS_MAX, NOT_BLANK),
+        FieldKey::negative_prompt => json!({
+            "type": ["string", "null"], "maxLength": NEGATIVE_PROMPT_CHARS_MAX,
+        }),
+        FieldKey::seconds => seconds(catalog),
+        FieldKey::size => one_of(json!(sizes(catalog))),
+        FieldKey::resolution => one_of(json!(Resolution::ALL.map(Resolution::name))),
+        FieldKey::aspect_ratio => one_of(json!(ratios())),
+        FieldKey::input_reference => input_reference(),
+        FieldKey::first_frame | FieldKey::last_frame | FieldKey::callback_url => or_null(&url()),
+        FieldKey::reference_images => urls(|can| can.reference_images_max),
+        FieldKey::reference_audios => urls(|can| can.reference_audios_max),
+        FieldKey::seed => json!({
+            "type": ["integer", "null"], "format": "int64", "minimum": -1, "maximum": SEED_MAX,
+        }),
+        FieldKey::draft_task_id | FieldKey::edit_task_id => or_null(&task_id()),
+        FieldKey::edit_strength => json!({
+            "type": ["number", "null"], "format": "double", "minimum": 0, "maximum": 1,
+        }),
+        FieldKey::metadata => metadata(),
+        FieldKey::priority => one_of(json!(Priority::ALL.map(Priority::name))),
+        // Their type says all.
+        FieldKey::generate_audio | FieldKey::draft => json!({}),
     }
-    fields
 }
 
 /// At least one character that is no white space.
@@ -305,7 +303,7 @@ fn merge(target: &mut Value, patch: &Value) {
 
 #[cfg(test)]
 mod tests {
-    use kinora_contract::{CardRecord, Features, built_in_cards};
+    use kinora_contract::{CardRecord, built_in_cards};
 
     use super::*;
 
@@ -321,6 +319,21 @@ mod tests {
         assert_eq!(fields["model"]["enum"], json!(["studio-one", "sora-2"]));
         assert_eq!(fields["reference_images"]["maxItems"], 9);
         assert_eq!(fields["seed"]["format"], "int64");
+    }
+
+    /// A patch for a name that is no field would add a property of its own, and a field without one would lack its text.
+    #[test]
+    fn a_submit_has_exactly_the_fields_of_the_table_each_with_its_words() {
+        let document = crate::document(&Catalog::new(built_in_cards()).unwrap());
+        let document: Value = serde_json::from_str(&document).unwrap();
+        let fields = &document["components"]["schemas"]["SubmitRequest"]["properties"];
+        let mut names: Vec<&str> = FIELDS.iter().map(|field| field.name).collect();
+        names.sort_unstable();
+        let documented: Vec<&String> = fields.as_object().unwrap().keys().collect();
+        assert_eq!(documented, names);
+        for name in names {
+            assert!(fields[name]["description"].is_string(), "{name}");
+        }
     }
 
     #[test]

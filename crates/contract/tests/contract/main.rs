@@ -10,6 +10,7 @@
 mod cases;
 mod lineage;
 mod objects;
+mod order;
 mod properties;
 mod strategies;
 mod tables;
