@@ -73,8 +73,12 @@ async fn call_off(worker: &Worker, chore: Chore) -> ChoreDone {
         return chore.again(LONGEST_PAUSE_MS);
     };
     let Some(Maker::Film(engine)) = worker.lineup.of(model).map(|served| &served.engine) else {
-        // The model has another engine now, which starts no jobs elsewhere.
-        return chore.done();
+        // This worker's engine begins nothing elsewhere; that of another worker may have begun this one.
+        if chore.attempts >= CALL_OFF_ATTEMPTS_MAX {
+            tracing::warn!(%task, model, "upstream job not called off: no engine of the model knows its ticket");
+            return chore.done();
+        }
+        return chore.again(LONGEST_PAUSE_MS);
     };
     match engine.call_off(ticket).await {
         Ok(()) => {

@@ -10,10 +10,11 @@ use kinora_contract::{
 };
 use kinora_engine::{Description, EngineError, Features, FilmEngine, FilmJob, Stage};
 use kinora_media::{ClipFormat, Recorder, RecorderOptions};
+use kinora_store::faulty::Method;
 use kinora_worker::{Lineup, Maker, Served, Worker};
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, spec, until};
-use crate::engines::Puppet;
+use crate::engines::{Act, Puppet};
 
 /// What a studio brings.
 #[derive(Clone, Copy, Debug)]
@@ -301,6 +302,30 @@ async fn a_film_that_nobody_works_on_any_more_is_called_off_until_the_studio_hea
     running.drained().await;
     let ticket = format!("ticket of {id}");
     assert_eq!(studio.seen().called_off, [&*ticket; 2], "and never again");
+}
+
+/// Two workers may serve one model by different engines, and either may take the chore.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_engine_makes_frames_leaves_a_film_to_the_worker_that_ordered_it() {
+    let bench = Bench::new();
+    let studio = Studio::new(GOOD);
+    let (running, id) = at_work(&bench, &studio).await;
+    running.shutdown.now();
+    running.returns().await;
+    bench.cancel(id).await;
+    let settled = || bench.store_plan.calls(Method::SettleChores);
+    let before = settled();
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    until("the chore was taken", async || settled() > before).await;
+    running.drained().await;
+    bench.clock.advance(10 * 60 * 1000);
+    let running = Running::start(worker(&bench, &studio));
+    until("the studio was told", async || {
+        !studio.seen().called_off.is_empty()
+    })
+    .await;
+    running.drained().await;
+    assert_eq!(studio.seen().called_off, [format!("ticket of {id}")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
