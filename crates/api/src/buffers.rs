@@ -1,18 +1,13 @@
 //! The memory budget for connections: request bodies, unread answers, and buffers that grew. Each
 //! owner may use a share of the process-wide budget, so one client cannot starve the others.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "limits of waiting for a client, by the runtime's own timers"
-)]
-
 use std::collections::HashMap;
 use std::error::Error;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
+use tokio::time::{sleep, timeout};
 
 /// Each owner may use at most the budget divided by this.
 const SHARES: u64 = 4;
@@ -114,12 +109,17 @@ impl Buffers {
         bytes: u64,
         patience: Duration,
     ) -> Result<Held, Full> {
-        let deadline = Instant::now() + patience;
-        loop {
-            match self.try_take(owner, bytes) {
-                Err(_) if Instant::now() < deadline => sleep(POLL_INTERVAL).await,
-                done => return done,
+        let waiting = async {
+            loop {
+                match self.try_take(owner, bytes) {
+                    Err(_) => sleep(POLL_INTERVAL).await,
+                    Ok(held) => return held,
+                }
             }
+        };
+        match timeout(patience, waiting).await {
+            Ok(held) => Ok(held),
+            Err(_) => self.try_take(owner, bytes),
         }
     }
 
@@ -234,6 +234,8 @@ impl Drop for Held {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::Instant;
+
     use super::*;
 
     fn address(text: &str) -> Owner {
@@ -290,6 +292,10 @@ mod tests {
         assert!(buffers.lock().of.is_empty(), "nothing leaves no entry");
     }
 
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the test measures in paused time"
+    )]
     #[tokio::test(start_paused = true)]
     async fn room_is_waited_for_and_not_for_long() {
         let buffers = Buffers::new(400);

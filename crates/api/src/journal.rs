@@ -3,8 +3,10 @@
 //! the end of an outage, not each request.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use axum::http::{Method, StatusCode};
+use kinora_contract::Clock;
 use kinora_store::Outage;
 
 use crate::error::Fault;
@@ -32,17 +34,16 @@ pub(crate) struct Asked<'a> {
     pub(crate) client: IpAddr,
 }
 
-impl Default for Journal {
-    fn default() -> Self {
+impl Journal {
+    /// A journal without an outage; `clock` measures how long one lasts.
+    pub(crate) fn new(clock: &Arc<dyn Clock>) -> Self {
         Self {
-            reads: Outage::of("reads for requests"),
-            writes: Outage::of("writes for requests"),
-            room: Outage::of("memory for requests"),
+            reads: Outage::of("reads for requests", clock),
+            writes: Outage::of("writes for requests", clock),
+            room: Outage::of("memory for requests", clock),
         }
     }
-}
 
-impl Journal {
     /// Logs the answer to a request.
     pub(crate) fn note(&self, asked: &Asked<'_>, status: StatusCode, fault: Option<Fault>) {
         // In scope, so the store's own outage message names the first request that met it.

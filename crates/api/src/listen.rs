@@ -132,7 +132,7 @@ impl Service {
                 )),
                 cors: guards.cors,
                 buffers: Buffers::new(guards.buffered_bytes_max),
-                journal: Journal::default(),
+                journal: Journal::new(&settings.clock),
             },
             proxies: guards.trusted_proxies,
             addresses,
@@ -236,7 +236,7 @@ impl Service {
             }
             #[expect(
                 clippy::disallowed_methods,
-                reason = "a limit of waiting for a client, by the runtime's own timers"
+                reason = "a deadline for the runtime's timers, which know no other clock (docs/decisions.md)"
             )]
             let deadline = Instant::now() + self.body_timeout;
             TimedBody::boxed_body(body, deadline, taken.clone(), busy.clone())

@@ -68,7 +68,8 @@ impl Deliverer {
     /// Delivers until `stop`, then drops deliveries in progress; they are repeated when their
     /// leases end.
     pub async fn deliver(self, stop: CancellationToken) {
-        let (own, outage) = (Arc::new(self), Outage::of("looks for webhook deliveries"));
+        let outage = Outage::of("looks for webhook deliveries", &self.api.clock);
+        let own = Arc::new(self);
         let mut hints = own.api.webhooks.delivery_hints();
         let mut under_way = JoinSet::new();
         loop {

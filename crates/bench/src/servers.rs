@@ -144,6 +144,7 @@ async fn start_kinora(key: KeyText, store: Option<String>) -> Outcome<Kinora> {
         header_timeout: Duration::from_secs(60),
         drain_limit: Duration::from_secs(1),
         request_id_prefix: random()?,
+        clock: Arc::new(WallClock),
     };
     let router = kinora_api::router(api);
     let served = kinora_api::serve(listener, router, settings, Stop::default());

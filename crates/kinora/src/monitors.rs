@@ -1,5 +1,6 @@
 //! Listeners for monitoring: health of a worker, metrics. For a few clients, without TLS or keys.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_api::ListenSettings;
@@ -7,7 +8,7 @@ use tokio::net::TcpListener;
 
 use crate::config::ListenAddress;
 use crate::failure::Failure;
-use crate::system;
+use crate::system::{self, SystemClock};
 
 /// Maximum number of connections.
 const CONNECTIONS_MAX: usize = 64;
@@ -21,6 +22,7 @@ pub(crate) fn settings() -> Result<ListenSettings, Failure> {
         header_timeout: PATIENCE,
         drain_limit: PATIENCE,
         request_id_prefix: system::random()?,
+        clock: Arc::new(SystemClock),
     })
 }
 

@@ -144,6 +144,7 @@ fn listen_settings(config: &Config) -> Result<ListenSettings, Failure> {
         header_timeout: Duration::from_secs(config.http.header_timeout_seconds.into()),
         drain_limit: Duration::from_secs(config.http.drain_seconds.into()),
         request_id_prefix: system::random()?,
+        clock: Arc::new(SystemClock),
     })
 }
 

@@ -1,17 +1,12 @@
 //! Logs an outage with only two lines, however many calls fail: one at its start, and one at its
 //! end with the number of failed calls.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "pauses between calls, by the runtime's own timers, as callers pause: they need not have a store's clock"
-)]
-
 use std::fmt::Display;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::time::Instant;
+use kinora_contract::Clock;
 
 /// A success ends an outage only after this long without a failure: on a disk that accepts small
 /// writes and refuses large ones, calls alternate between success and failure.
@@ -21,23 +16,25 @@ const QUIET: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct Outage {
     calls: &'static str,
+    clock: Arc<dyn Clock>,
     lasts: AtomicBool,
     state: Mutex<Option<State>>,
 }
 
-/// An outage, from its first failure to its last.
+/// An outage, from its first failure to its last, by the steady time of the clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct State {
-    began: Instant,
-    last: Instant,
+    began: Duration,
+    last: Duration,
     failures: u64,
 }
 
 impl Outage {
-    /// No outage yet; `calls` names the calls in the log, in the plural.
-    pub const fn of(calls: &'static str) -> Self {
+    /// None yet, of calls with this name for the log, in the plural; `clock` measures how long one lasts.
+    pub fn of(calls: &'static str, clock: &Arc<dyn Clock>) -> Self {
         Self {
             calls,
+            clock: clock.clone(),
             lasts: AtomicBool::new(false),
             state: Mutex::new(None),
         }
@@ -45,7 +42,7 @@ impl Outage {
 
     /// Records a failed call. Logs the start of an outage, if this is one.
     pub fn note_failure(&self, error: &dyn Display) {
-        if self.failed_at(Instant::now()) {
+        if self.failed_at(self.clock.steady()) {
             tracing::error!(%error, "{} failing", self.calls);
         }
     }
@@ -55,13 +52,13 @@ impl Outage {
         if !self.lasts.load(Ordering::Acquire) {
             return;
         }
-        if let Some(over) = self.succeeded_at(Instant::now()) {
-            let (failures, lasted) = (over.failures, over.last - over.began);
+        if let Some(over) = self.succeeded_at(self.clock.steady()) {
+            let (failures, lasted) = (over.failures, over.last.saturating_sub(over.began));
             tracing::info!(failures, ?lasted, "{} recovered", self.calls);
         }
     }
 
-    fn failed_at(&self, now: Instant) -> bool {
+    fn failed_at(&self, now: Duration) -> bool {
         let mut state = self.state();
         let begins = state.is_none();
         let outage = state.get_or_insert(State {
@@ -76,9 +73,9 @@ impl Outage {
         begins
     }
 
-    fn succeeded_at(&self, now: Instant) -> Option<State> {
+    fn succeeded_at(&self, now: Duration) -> Option<State> {
         let mut state = self.state();
-        let over = state.take_if(|outage| now.saturating_duration_since(outage.last) >= QUIET)?;
+        let over = state.take_if(|outage| now.saturating_sub(outage.last) >= QUIET)?;
         self.lasts.store(false, Ordering::Release);
         Some(over)
     }
@@ -90,11 +87,29 @@ impl Outage {
 
 #[cfg(test)]
 mod tests {
+    use kinora_contract::ManualClock;
+
     use super::*;
 
     #[test]
+    fn an_outage_lasts_by_the_clock_that_it_is_given() {
+        let manual = Arc::new(ManualClock::at(0));
+        let clock: Arc<dyn Clock> = manual.clone();
+        let outage = Outage::of("calls", &clock);
+        let lasts = || outage.lasts.load(Ordering::Acquire);
+        outage.note_failure(&"away");
+        manual.advance(QUIET.as_millis() as u64 - 1);
+        outage.note_success();
+        assert!(lasts());
+        manual.advance(1);
+        outage.note_success();
+        assert!(!lasts());
+    }
+
+    #[test]
     fn an_outage_begins_once_and_is_over_once() {
-        let (outage, began) = (Outage::of("calls"), Instant::now());
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(0));
+        let (outage, began) = (Outage::of("calls", &clock), Duration::ZERO);
         for round in [began, began + 100 * QUIET] {
             assert!(!outage.lasts.load(Ordering::Acquire));
             assert_eq!(outage.succeeded_at(round), None);

@@ -40,7 +40,7 @@ pub(crate) fn begin(worker: &Arc<Worker>, shutdown: &Shutdown) -> JoinSet<()> {
 }
 
 async fn announce(worker: Arc<Worker>, shutdown: Shutdown) {
-    let outage = Outage::of("announcements of the worker");
+    let outage = Outage::of("announcements of the worker", &worker.clock);
     while worker.backoff.readiness().standstill() != Some(Standstill::Worker) {
         let is_draining = shutdown.is_draining();
         let state = if is_draining {

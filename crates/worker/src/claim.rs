@@ -33,7 +33,7 @@ pub(crate) async fn claim_until_drain(
     let leftovers = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
     let mut hints = worker.work.work_hints();
     let mut runs = JoinSet::new();
-    let outage = Outage::of("claims");
+    let outage = Outage::of("claims", &worker.clock);
     let is_alive = || worker.backoff.readiness().standstill() != Some(Standstill::Worker);
     while !shutdown.is_draining() && is_alive() {
         let first = tokio::select! {

@@ -37,7 +37,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     let places = Arc::new(Semaphore::new(FETCHES_MAX));
     let freed = Arc::new(Notify::new());
     let mut fetches = JoinSet::new();
-    let outage = Outage::of("fetch leases");
+    let outage = Outage::of("fetch leases", &worker.clock);
     while !shutdown.is_draining() {
         hints.mark_unchanged();
         let free = std::iter::from_fn(|| places.clone().try_acquire_owned().ok());

@@ -263,7 +263,7 @@ async fn keep_all(
     let mut withdrawals = work.withdrawals();
     let mut tick = interval(every);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let outage = Outage::of("lease renewals");
+    let outage = Outage::of("lease renewals", &keeper.clock);
     loop {
         tokio::select! {
             biased;

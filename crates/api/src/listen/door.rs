@@ -5,7 +5,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "limits of waiting for a client, by the runtime's own timers"
+    reason = "deadlines for the runtime's timers, which know no other clock (docs/decisions.md)"
 )]
 
 use std::net::IpAddr;
@@ -166,6 +166,7 @@ mod tests {
             header_timeout: Duration::from_secs(1),
             drain_limit: Duration::from_secs(1),
             request_id_prefix: [0; 6],
+            clock: Arc::new(kinora_contract::ManualClock::at(0)),
         };
         let guards = Guards::default();
         let addresses = Addresses::new(of_address, 100);

@@ -4,7 +4,7 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "limits of waiting for a client, by the runtime's own timers"
+    reason = "deadlines for the runtime's timers, which know no other clock (docs/decisions.md)"
 )]
 
 use std::future::Future;

@@ -1,6 +1,9 @@
 //! The settings that every listener needs; [`super::Guards`] has the rest, with defaults.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use kinora_contract::Clock;
 
 /// How the listener behaves.
 #[derive(Clone, Debug)]
@@ -13,4 +16,6 @@ pub struct ListenSettings {
     pub drain_limit: Duration,
     /// Random bytes that make this process's request ids unique.
     pub request_id_prefix: [u8; 6],
+    /// Measures outages for the log. Deadlines follow the runtime's timers.
+    pub clock: Arc<dyn Clock>,
 }

@@ -117,6 +117,7 @@ mod tests {
             header_timeout: PATIENCE,
             drain_limit,
             request_id_prefix: [0; 6],
+            clock: Arc::new(kinora_contract::ManualClock::at(0)),
         };
         let stop = Stop::default();
         let serving = tokio::spawn(serve(listener, router, settings, stop.clone()));

@@ -46,7 +46,7 @@ impl Shared {
             ended: watch::Sender::new(0),
             followers: Followers::default(),
             writable: AtomicBool::new(true),
-            outage: Outage::of("store writes"),
+            outage: Outage::of("store writes", clock),
         }
     }
 
