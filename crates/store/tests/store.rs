@@ -78,8 +78,11 @@ impl Harness for Files {
         self.try_open(&url, clock).await.unwrap()
     }
 
-    async fn open_second(&self, first: &Site, _: &str) -> Site {
-        first.clone()
+    async fn open_second(&self, first: &Site, _: &str, clock: Arc<ManualClock>) -> Site {
+        Site {
+            clock,
+            ..first.clone()
+        }
     }
 }
 

@@ -47,7 +47,7 @@ pub async fn random_operations_agree_with_the_reference_store(harness: &impl Har
             tokio::runtime::Handle::current().block_on(async {
                 let clock = Arc::new(ManualClock::at(NOW));
                 let first = Site::of(harness.stores(&name, clock.clone()).await, clock.clone());
-                let second = harness.open_second(&first, &name).await;
+                let second = harness.open_second(&first, &name, clock.clone()).await;
                 let reference = Stores::of(Arc::new(ReferenceStore::new(1, clock.clone())));
                 let reference = Site::of(reference, clock.clone());
                 let mut tested = Side::of([first, second]);

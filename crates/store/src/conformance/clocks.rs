@@ -2,12 +2,12 @@
 
 use kinora_contract::Phase;
 
-use super::Harness;
 use super::bench::Bench;
 use super::fixtures::{
     EXPIRY, LEASE_MS, NOW, RETENTION_MS, cancelled, claiming, fetching, id, renewal, sweep_at,
     with_images,
 };
+use super::{Harness, Site};
 use crate::{
     Claim, ClaimRequest, ExpiryCursor, FetchRequest, Order, PageRequest, Postpone, Postponed,
     SweepRequest, Swept, WaitingFrom,
@@ -85,6 +85,35 @@ pub async fn a_store_tells_the_time_by_which_it_judges(harness: &impl Harness) {
     assert_eq!(second.wall_ms, NOW + 9_000);
     assert_eq!(second.steady_ms - first.steady_ms, 70);
     assert_eq!(stores.submit(1, "one").await.created_at_ms, NOW + 9_000);
+}
+
+/// The second process has lived for a year when the first begins, and then its clock is set: the store judges alike
+/// through both.
+pub async fn clocks_that_disagree_change_nothing(harness: &impl Harness) {
+    let [first, second] = harness.open_apart("store").await;
+    let present = async |site: &Site| site.chores.clock().await.unwrap().wall_ms;
+    let begun_ms = present(&first).await;
+    second.submit(1, "one").await;
+    let claim = first.claim_one().await;
+    for wall_ms in [NOW + 2 * YEAR_MS, 0] {
+        second.clock.advance(10 * LEASE_MS);
+        second.clock.set(wall_ms);
+        let due = present(&second).await;
+        assert!(due.abs_diff(begun_ms) < YEAR_MS / 2, "{due} by {wall_ms}");
+        let swept = second.chores.sweep(sweep_at(due)).await.unwrap();
+        assert_eq!(swept, Swept::default(), "by {wall_ms}");
+        for site in [&first, &second] {
+            site.check(&claim.lease).await.unwrap();
+            site.renew(&claim.lease, renewal(1)).await.unwrap();
+        }
+    }
+    second.complete(&claim).await.unwrap();
+    let ended_ms = present(&first).await;
+    let task = first.task("one", 1).await;
+    let finished_ms = task.finished_at_ms.unwrap();
+    let times = [begun_ms, task.created_at_ms, finished_ms, ended_ms];
+    assert!(times.is_sorted(), "{times:?}");
+    assert_eq!(task.expires_at_ms, Some(finished_ms + RETENTION_MS));
 }
 
 /// Of a store that is gone with its process: steady time begins anew, and the holder of the lease is gone. Of one that

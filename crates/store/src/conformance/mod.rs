@@ -91,9 +91,17 @@ pub trait Harness: Send + Sync {
     /// earlier handles of the name are dropped before.
     async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> Stores;
 
-    /// Opens another handle on the store of this name while `first` is open, with the same clock, as a second
-    /// process does. Of a store that serves one process it is `first` itself.
-    async fn open_second(&self, first: &Site, name: &str) -> Site;
+    /// Opens another handle on the store of this name while `first` is open, as a second process with this clock
+    /// does. Of a store that serves one process it is `first` itself, beside a clock that nothing follows.
+    async fn open_second(&self, first: &Site, name: &str, clock: Arc<ManualClock>) -> Site;
+
+    /// Opens the store of this name twice, as two processes whose clocks disagree: by the second, a year more has passed.
+    /// A store of several processes judges by a time of its own, so that the cases' clocks are not its clock.
+    async fn open_apart(&self, name: &str) -> [Site; 2] {
+        let first = self.open(name).await;
+        let second = self.open_second(&first, name, year_ahead()).await;
+        [first, second]
+    }
 
     /// Whether the store lives on when all its handles are gone, as a server does: leases then end with their time
     /// alone, and not with the process that opened the store, which may be one of many.
@@ -126,7 +134,14 @@ pub trait Harness: Send + Sync {
     /// Opens the store of this name twice, at [`NOW`].
     async fn open_both(&self, name: &str) -> [Site; 2] {
         let first = self.open(name).await;
-        let second = self.open_second(&first, name).await;
+        let second = self.open_second(&first, name, first.clock.clone()).await;
         [first, second]
     }
+}
+
+/// A clock that has run for a year longer than one that stands at [`NOW`].
+pub fn year_ahead() -> Arc<ManualClock> {
+    let clock = ManualClock::at(NOW);
+    clock.advance(365 * 24 * 3_600_000);
+    Arc::new(clock)
 }

@@ -78,6 +78,7 @@ macro_rules! conformance_suite {
             clocks: a_lease_outlives_any_step_of_the_wall_clock,
             clocks: leases_run_by_the_clock_of_the_store,
             clocks: a_store_tells_the_time_by_which_it_judges,
+            clocks: clocks_that_disagree_change_nothing,
             clocks: a_lease_of_an_earlier_process_is_over,
             clocks: nothing_ends_by_a_clock_that_is_not_trusted,
             clocks: a_late_sweep_expires_and_does_not_forget,

@@ -35,8 +35,11 @@ impl Harness for Calm {
         FaultyStore::wrap(stores, Arc::new(Plan::seeded(1)))
     }
 
-    async fn open_second(&self, first: &Site, _: &str) -> Site {
-        first.clone()
+    async fn open_second(&self, first: &Site, _: &str, clock: Arc<ManualClock>) -> Site {
+        Site {
+            clock,
+            ..first.clone()
+        }
     }
 }
 

@@ -26,9 +26,9 @@ impl Harness for Named {
         Stores::of(Arc::new(store))
     }
 
-    async fn open_second(&self, first: &Site, name: &str) -> Site {
+    async fn open_second(&self, _: &Site, name: &str, clock: Arc<ManualClock>) -> Site {
         let store = self.0.lock().unwrap()[name].clone();
-        Site::of(Stores::of(Arc::new(store)), first.clock.clone())
+        Site::of(Stores::of(Arc::new(store)), clock)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use kinora_contract::ManualClock;
 use kinora_store::conformance::fixtures::NOW;
-use kinora_store::conformance::{Harness, Site};
+use kinora_store::conformance::{Harness, Site, year_ahead};
 use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, Stores, Time, migrate, open};
 use kinora_test_postgres::{Pooler, Server};
 use tokio::sync::OnceCell;
@@ -73,12 +73,14 @@ impl Databases {
         }
     }
 
-    async fn open(&self, url: &str, clock: Arc<ManualClock>) -> Stores {
+    /// Opens the store at this address, which judges by this time.
+    async fn open(&self, url: &str, time: Time, clock: Arc<ManualClock>) -> Stores {
         let direct = || DirectAddress(url.to_owned());
         let pooled = self.pooler.as_ref().map(|pooler| pooler.address_of(url));
         let options = OpenOptions {
             postgres: PostgresOptions {
                 listen_at: pooled.is_some().then(direct),
+                time,
                 ..exact()
             },
             ..OpenOptions::new(clock)
@@ -92,33 +94,43 @@ impl Databases {
         let named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         named.get(name).cloned()
     }
+
+    /// The address of the store of this name, which is made if there is none.
+    async fn address(&self, name: &str) -> String {
+        if let Some(url) = self.known(name) {
+            return url;
+        }
+        let url = database().await;
+        let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
+        named.insert(name.to_owned(), url.clone());
+        url
+    }
 }
 
 #[async_trait]
 impl Harness for Databases {
     async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> Stores {
-        let url = match self.known(name) {
-            Some(url) => url,
-            None => {
-                let url = database().await;
-                self.named
-                    .lock()
-                    .unwrap()
-                    .insert(name.to_owned(), url.clone());
-                url
-            }
-        };
-        self.open(&url, clock).await
+        self.open(&self.address(name).await, Time::Clock, clock)
+            .await
     }
 
     fn outlives_its_processes(&self) -> bool {
         true
     }
 
-    async fn open_second(&self, first: &Site, name: &str) -> Site {
+    async fn open_second(&self, _: &Site, name: &str, clock: Arc<ManualClock>) -> Site {
         let url = self.known(name).unwrap();
-        let clock = first.clock.clone();
-        Site::of(self.open(&url, clock.clone()).await, clock)
+        Site::of(self.open(&url, Time::Clock, clock.clone()).await, clock)
+    }
+
+    async fn open_apart(&self, name: &str) -> [Site; 2] {
+        let url = self.address(name).await;
+        let clocks = [Arc::new(ManualClock::at(NOW)), year_ahead()];
+        let [first, second] = clocks.map(|clock| async {
+            let stores = self.open(&url, Time::Server, clock.clone());
+            Site::of(stores.await, clock)
+        });
+        [first.await, second.await]
     }
 }
 
