@@ -133,6 +133,7 @@ fn run(
         _ => Err(EngineError::Failed("material is missing".to_owned())),
     })?;
     kinora_crash::point("host.job");
+    tracing::info!(frames = head.clip.frames, "engine took a job");
     let job = Job {
         spec: &head.spec,
         materials: &materials,

@@ -15,6 +15,7 @@ mod film_reader;
 mod footage;
 mod host;
 mod hosted;
+mod job_span;
 mod line;
 mod materials;
 mod memory;

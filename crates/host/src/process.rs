@@ -14,6 +14,7 @@ use std::time::Duration;
 use kinora_contract::FailureCode;
 use kinora_engine::EngineError;
 
+use crate::job_span::JobSpan;
 use crate::memory;
 use crate::message::{Order, Told};
 use crate::sandbox::{Confinement, clear_environment};
@@ -40,6 +41,7 @@ pub(crate) struct Process<O, T> {
     told: Receiver<T>,
     bounds: Arc<Bounds>,
     tail: Tail,
+    job_span: JobSpan,
     oom_kills_before: Option<u64>,
 }
 
@@ -82,7 +84,7 @@ impl<O: Message, T: Message> Process<O, T> {
         let mut child = command.spawn()?;
         let (orders, ordered) = mpsc::channel();
         let (tell, told) = mpsc::sync_channel(WAITING_MAX);
-        let tail = Tail::default();
+        let (tail, job_span) = (Tail::default(), JobSpan::current());
         let (unwritten, bounds) = (Arc::<AtomicUsize>::default(), Arc::new(bounds));
         let input = child.stdin.take();
         let (output, errors) = (child.stdout.take(), child.stderr.take());
@@ -94,6 +96,7 @@ impl<O: Message, T: Message> Process<O, T> {
             told,
             bounds: bounds.clone(),
             tail: tail.clone(),
+            job_span: job_span.clone(),
             oom_kills_before,
         };
         if let Some(input) = input {
@@ -103,14 +106,22 @@ impl<O: Message, T: Message> Process<O, T> {
         }
         if let Some(output) = output {
             widen(&output);
-            start_thread("child-answers", move || read_all(output, &tell, &bounds))?;
+            let job_span = job_span.clone();
+            start_thread("child-answers", move || {
+                read_all(output, &tell, &bounds, &job_span);
+            })?;
         }
         if let Some(errors) = errors {
             let name = name.to_owned();
-            start_thread("child-log", move || tail.follow(&name, errors))?;
+            start_thread("child-log", move || tail.follow(&name, errors, &job_span))?;
         }
         tracing::debug!(name, process_id = this.child.id(), "child process started");
         Ok(this)
+    }
+
+    /// Lines of the log about this process are the caller's from now on.
+    pub(crate) fn follow_caller(&self) {
+        self.job_span.follow_caller();
     }
 
     /// Queues an order. If the process is gone, listening will say so.
@@ -227,7 +238,12 @@ fn write_all<O: Message>(mut to: impl Write, ordered: &Receiver<O>, unwritten: &
     }
 }
 
-fn read_all<T: Message>(mut from: impl Read, tell: &SyncSender<T>, bounds: &Bounds) {
+fn read_all<T: Message>(
+    mut from: impl Read,
+    tell: &SyncSender<T>,
+    bounds: &Bounds,
+    job_span: &JobSpan,
+) {
     loop {
         match T::read(&mut from, bounds) {
             Ok(Some(told)) => {
@@ -237,7 +253,7 @@ fn read_all<T: Message>(mut from: impl Read, tell: &SyncSender<T>, bounds: &Boun
             }
             Ok(None) => return,
             Err(error) => {
-                tracing::warn!(%error, "child process sent an invalid message");
+                job_span.log(|| tracing::warn!(%error, "child process sent an invalid message"));
                 return;
             }
         }

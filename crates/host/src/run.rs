@@ -47,6 +47,7 @@ pub(crate) struct Run<'a> {
 impl Run<'_> {
     /// Runs the job to its end.
     pub(crate) fn run(mut self) -> Ended {
+        self.process.follow_caller();
         let head = materials::head(self.job);
         self.process.bounds().set_clip(head.clip);
         self.process.order(Order::Job(Box::new(head)));

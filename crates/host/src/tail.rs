@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::job_span::JobSpan;
+
 const LINES: usize = 12;
 const LINE_BYTES_MAX: u64 = 1_000;
 
@@ -22,7 +24,7 @@ pub(crate) struct Tail(Arc<Mutex<VecDeque<String>>>);
 
 impl Tail {
     /// Stores and logs lines until the end of the stream.
-    pub(crate) fn follow(&self, engine: &str, from: impl Read) {
+    pub(crate) fn follow(&self, engine: &str, from: impl Read, job_span: &JobSpan) {
         let mut from = BufReader::new(from);
         let mut line = Vec::new();
         loop {
@@ -39,7 +41,7 @@ impl Tail {
             if line.is_empty() {
                 continue;
             }
-            tracing::debug!(engine, "{line}");
+            job_span.log(|| tracing::debug!(engine, "{line}"));
             let mut lines = self.lines();
             if lines.len() == LINES {
                 lines.pop_front();
@@ -72,13 +74,15 @@ mod tests {
     fn the_last_lines_are_kept_and_long_ones_cut() {
         let text: String = (0..40).map(|line| format!("line {line}\n\n")).collect();
         let tail = Tail::default();
-        tail.follow("engine", (text + &"x".repeat(2_500)).as_bytes());
+        let span = JobSpan::current();
+        tail.follow("engine", (text + &"x".repeat(2_500)).as_bytes(), &span);
         let kept = tail.text();
         assert!(kept.starts_with("line 31 | "), "{kept}");
         assert!(!kept.contains("line 30"));
         assert!(kept.ends_with(&format!(" | {}", "x".repeat(500))));
         assert!(!tail.reports_exhausted_memory());
-        tail.follow("engine", &b"CUDA error: out of memory at ggml-cuda.cu"[..]);
+        let last = &b"CUDA error: out of memory at ggml-cuda.cu"[..];
+        tail.follow("engine", last, &span);
         assert!(tail.reports_exhausted_memory());
     }
 }

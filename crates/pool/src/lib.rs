@@ -1,6 +1,7 @@
 //! Limits blocking work by kind. The runtime has one set of threads for everything that blocks; a
 //! [`Pool`] reserves a share for one kind of work, so no kind can use up the threads of another. It
-//! knows nothing about the work, and starts no threads of its own.
+//! knows nothing about the work, and starts no threads of its own. Log lines of the work carry the
+//! caller's span.
 //!
 //! The limits hold only if the runtime may start as many threads as all pools together: add up
 //! their sizes where you build the runtime.
@@ -47,9 +48,10 @@ impl Pool {
             return Ok(work());
         };
         let place = places.acquire_owned().await;
+        let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {
             let _place = place;
-            work()
+            span.in_scope(work)
         });
         done.await.map_err(io::Error::other)
     }
@@ -57,7 +59,13 @@ impl Pool {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc;
+    use std::sync::{Mutex, mpsc};
+    use std::thread::{self, ThreadId};
+
+    use tracing::Subscriber;
+    use tracing::span::Id;
+    use tracing_subscriber::Layer;
+    use tracing_subscriber::layer::{Context, SubscriberExt};
 
     use super::*;
 
@@ -113,6 +121,32 @@ mod tests {
             drop(release);
             pool.run(|| ()).await.unwrap();
         });
+    }
+
+    /// Notes the threads on which spans are entered.
+    #[derive(Clone, Default)]
+    struct Entered(Arc<Mutex<Vec<ThreadId>>>);
+
+    impl<S: Subscriber> Layer<S> for Entered {
+        fn on_enter(&self, _: &Id, _: Context<'_, S>) {
+            self.0.lock().unwrap().push(thread::current().id());
+        }
+    }
+
+    #[test]
+    fn the_work_is_in_the_span_of_its_caller() {
+        let entered = Entered::default();
+        let log = tracing_subscriber::registry().with(entered.clone());
+        let of_work = tracing::subscriber::with_default(log, || {
+            let _task = tracing::info_span!("task").entered();
+            let pool = Pool::new(1);
+            let work = pool.run(|| thread::current().id());
+            runtime(1).block_on(work).unwrap()
+        });
+        assert_eq!(
+            *entered.0.lock().unwrap(),
+            [thread::current().id(), of_work]
+        );
     }
 
     #[test]

@@ -9,6 +9,7 @@ use kinora_contract::limits::{FETCHES_MAX, FETCHES_PER_PROJECT_MAX};
 use kinora_store::{Fetch, FetchRequest, Fetched, Outage, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 use crate::drain::Shutdown;
 use crate::error::GatherError;
@@ -47,7 +48,8 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
         for (fetch, place) in taken.into_iter().zip(free) {
             let (worker, shutdown) = (worker.clone(), shutdown.clone());
             let freed = freed.clone();
-            fetches.spawn(async move {
+            let span = tracing::info_span!("fetch", task = %fetch.task.id);
+            let fetching = async move {
                 let fetched = tokio::select! {
                     biased;
                     fetched = bring(&worker, &fetch) => fetched,
@@ -59,7 +61,8 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
                 }
                 drop(place);
                 freed.notify_one();
-            });
+            };
+            fetches.spawn(fetching.instrument(span));
         }
         while fetches.try_join_next().is_some() {}
         if idle {
@@ -106,12 +109,11 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
     let code = |error: &GatherError| error.code(&fetch.task.spec);
     let gathered = timed(worker, &trail, Stage::Fetch, code, |_| gathered);
     let gathered = tokio::time::timeout(LEASE, gathered).await;
-    let task = fetch.task.id;
     match gathered {
         Ok(Ok(_)) => Some(Fetched::AtHand),
         Ok(Err(GatherError::Ended)) => None,
         Ok(Err(error)) if is_theirs(&error) => {
-            tracing::info!(%task, %error, "reference unusable; task failed");
+            tracing::info!(%error, "a reference cannot be had; the task fails");
             Some(Fetched::Failed {
                 failure: error.failure(&fetch.task.spec),
                 retention_ms: worker.settings.retention_ms,
@@ -132,24 +134,24 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
 /// The pause after a fetch that failed through no fault of the reference, in milliseconds; without
 /// an error, the fetch took too long.
 fn pause_after(fetch: &Fetch, error: Option<GatherError>) -> u64 {
-    let (task, pause_ms) = (fetch.task.id, pause_ms(fetch.tries));
+    let pause_ms = pause_ms(fetch.tries);
     match error {
         // It waits for its turn at a host or for its project's share, and the error says when to
         // retry.
         Some(error) if is_postponed(&error) => {
             let asked = error.retry_after().unwrap_or_default();
             let pause_ms = pause_ms.max(asked.min(ASKED_MAX).as_millis() as u64);
-            tracing::debug!(%task, %error, pause_ms, "references not fetched yet");
+            tracing::debug!(%error, pause_ms, "references not fetched yet");
             pause_ms
         }
         // The reserve logs its own state; many tasks may wait for space.
         Some(GatherError::NoRoom) => pause_ms,
         Some(error) => {
-            tracing::warn!(%task, %error, pause_ms, "references could not be stored; retrying");
+            tracing::warn!(%error, pause_ms, "references could not be stored; trying again");
             pause_ms
         }
         None => {
-            tracing::warn!(%task, pause_ms, "reference fetch timed out; retrying");
+            tracing::warn!(pause_ms, "fetching took too long; trying again");
             pause_ms
         }
     }

@@ -8,6 +8,7 @@ use kinora_contract::{Clock, Stopwatch};
 use kinora_engine::{Picture, Preview};
 use kinora_pool::Pool;
 use tokio::task::JoinSet;
+use tracing::Instrument;
 
 /// A shorter interval would not be visible, and each preview costs a write.
 const EVERY: Duration = Duration::from_secs(1);
@@ -57,7 +58,7 @@ impl Previews {
             let size = picture.size;
             kinora_media::preview(size.width, size.height, &picture.rgb)
         };
-        self.encoding.spawn(async move {
+        let encoding = async move {
             let encoded = threads.run(encode).await;
             let webp =
                 encoded.inspect_err(|error| tracing::debug!(%error, "encoding a preview stopped"));
@@ -65,6 +66,7 @@ impl Previews {
             let webp =
                 webp.inspect_err(|error| tracing::debug!(%error, "a preview could not be encoded"));
             Some(webp.ok()?.into())
-        });
+        };
+        self.encoding.spawn(encoding.in_current_span());
     }
 }

@@ -82,9 +82,12 @@ pub(crate) async fn record<T: Send + 'static>(
 ) -> Result<Recorded, RecordError> {
     let (answer, answered) = oneshot::channel();
     let name = format!("engine-{}", job.spec.model);
+    // The engine's log lines name the task as well.
+    let span = tracing::Span::current();
     std::thread::Builder::new().name(name).spawn(move || {
         let _held = held;
-        // If the run was stopped nobody receives this, and the file is removed with the answer.
+        let _logged = span.entered();
+        // Nobody listens when the run was given up; the file goes with the answer.
         let _ = answer.send(record_blocking(job));
     })?;
     answered.await.unwrap_or(Err(RecordError::Panicked))

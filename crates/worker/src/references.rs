@@ -166,7 +166,7 @@ impl References {
                 true => GatherError::Fetch { index, error },
                 false => GatherError::Later { index, error },
             })?;
-        tracing::debug!(task = %task.id, index, bytes, "reference fetched");
+        tracing::debug!(index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
         let (bytes, sha256) = judge.keep(index, reference, staged.path()).await?;
         let file = StoredFile {

@@ -24,6 +24,7 @@ use hyper::Method;
 use kinora_contract::StoredFile;
 use object_store::ObjectStoreExt;
 use object_store::signer::{SignedUrlOptions, Signer};
+use tracing::Instrument;
 use url::Url;
 
 use crate::measure::measure_bytes;
@@ -66,8 +67,9 @@ impl BlobStore for S3Blobs {
         BlobKey::parse(&file.key)?;
         let (bucket, file, from) = (self.0.clone(), file.clone(), from.to_owned());
         // One unit of work: a caller that stops waiting leaves no upload half done.
-        let put = tokio::spawn(async move { put::put(&bucket, &file, Body::File(from)).await });
-        put.await
+        let put = async move { put::put(&bucket, &file, Body::File(from)).await };
+        tokio::spawn(put.in_current_span())
+            .await
             .map_err(|error| BlobError::Unavailable(std::io::Error::other(error)))?
     }
 

@@ -10,7 +10,7 @@ use kinora_e2e::{Client, DataFolder, Hold, Host, Server, Setup, Video, kinora, s
 use kinora_engine::{Materials, Picture, SAMPLE_RATE_HZ, Sound, conformance};
 use kinora_host::{Confinement, HostOptions, HostedEngine, Role};
 use kinora_storyboard::Storyboard;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{Download, assert_plays, quick, reaching_from, slow};
 
@@ -141,6 +141,61 @@ fn a_video_is_the_same_as_without_the_process_byte_for_byte() {
         });
         assert!(ours == theirs, "{body}");
     }
+}
+
+/// Modules whose lines are about the process, and not about one of its tasks.
+const OF_NO_TASK: [&str; 6] = [
+    "kinora_worker::announce",
+    "kinora_worker::backoff",
+    "kinora_worker::orphans",
+    "kinora_worker::start",
+    "kinora_worker::sweep",
+    "kinora_worker::trust",
+];
+
+#[test]
+fn every_line_about_a_run_names_its_task_also_those_of_its_engines_process() {
+    let level = "info,kinora_worker=debug,kinora_host=debug,kinora_fetch=debug,kinora_blobs=debug";
+    let server = reaching_from(boxed(""));
+    let server = server.set("KINORA_LOG_LEVEL", level).start();
+    let (client, host) = (server.client(), Host::start());
+    let still = host.serve(
+        "still.png",
+        studio::picture("still.png", (320, 256), "teal"),
+    );
+    let mut body = quick("kinora-a1");
+    body["first_frame"] = json!(still);
+    // Both by one process, one after the other.
+    let ids = [(); 2].map(|()| {
+        let done = client.wait_completed(client.submit(&body).id());
+        done.id().to_owned()
+    });
+    for message in ["reference fetched", "engine took a job", "task finished"] {
+        server.assert_logged(&[message], 2);
+    }
+    for message in ["engine process started", "engine opened"] {
+        server.assert_logged(&[message], 1);
+    }
+    let mut jobs = Vec::new();
+    for line in server.log().lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let target = event["target"].as_str().unwrap();
+        let of_runs = [
+            "kinora_worker",
+            "kinora_host",
+            "kinora_fetch",
+            "kinora_blobs",
+        ];
+        if !of_runs.iter().any(|one| target.starts_with(one)) || OF_NO_TASK.contains(&target) {
+            continue;
+        }
+        let task = event["span"]["task"].as_str().unwrap_or_default();
+        assert!(ids.iter().any(|id| id == task), "{line}");
+        if line.contains("engine took a job") {
+            jobs.push(task.to_owned());
+        }
+    }
+    assert_eq!(jobs, ids);
 }
 
 #[test]
