@@ -8,7 +8,7 @@ use kinora_contract::{Failure, FailureCode, VideoSpec};
 use kinora_decode::DecodeError;
 use kinora_engine::EngineError;
 use kinora_fetch::FetchError;
-use kinora_media::{MediaError, Mismatch};
+use kinora_media::MediaError;
 use kinora_store::{LeaseLost, StoreError};
 
 use crate::retry::Transient;
@@ -199,8 +199,6 @@ pub(crate) enum RecordError {
     Engine(#[from] EngineError),
     #[error("recording: {0}")]
     Media(#[from] MediaError),
-    #[error("the file does not match the request: {0}")]
-    Mismatch(#[from] Mismatch),
     #[error("the result could not be stored: {0}")]
     Publish(#[source] BlobError),
     #[error("the engine panicked")]

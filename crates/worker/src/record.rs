@@ -95,8 +95,7 @@ pub(crate) async fn record<T: Send + 'static>(
 
 fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     job.control.report(Stage::Preparing, 0.0)?;
-    let format = clip_format(job.clip);
-    let recorder = Recorder::create(job.staged.path(), format, job.options)?;
+    let recorder = Recorder::create(job.staged.path(), clip_format(job.clip), job.options)?;
     let size = job.clip.size;
     let mark = job.marker.and_then(|marker| marker.mark(size));
     let mut sink = RecorderSink {
@@ -116,7 +115,6 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     sink.span = job.trail.span("encode");
     job.control.report(Stage::Finishing, 0.5)?;
     let (recording, written) = sink.recorder.finish()?;
-    kinora_media::check(&recording.info, &format)?;
     Ok(Recorded {
         recording,
         staged: job.staged,
