@@ -1,12 +1,12 @@
-//! `/healthz`: the process runs. `/readyz`: it can accept and run tasks: the stores can be read and
-//! written, and the process is not stopping. Both need no key, so neither writes: the components
-//! that write report their state.
+//! `/healthz`: the process runs, and nothing in it is dead that only a restart brings back. `/readyz`: it can
+//! take and run tasks: the stores can be read and written, and the process is not stopping. Both are open to
+//! anyone, so neither writes: the components that write report their state.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use kinora_blobs::Reserve;
-use kinora_contract::{Readiness, Standstill, TaskId};
+use kinora_contract::{ErrorCode, Readiness, Standstill, TaskId};
 use kinora_store::Tasks;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
@@ -26,15 +26,29 @@ pub(crate) struct Sign {
     status: &'static str,
 }
 
-/// Whether the process runs.
+/// Whether the process runs and needs no restart: 500 after its worker has died.
 #[utoipa::path(
     get,
     path = "/healthz",
     tag = "health",
     responses((status = 200, description = "The process runs.", body = Sign), OfAlive)
 )]
-pub(crate) async fn alive() -> Answer<Sign> {
-    Answer(Sign { status: "ok" })
+pub(crate) async fn alive(State(api): State<SharedApi>) -> Result<Answer<Sign>, ApiError> {
+    living(&api.readiness, &api.stopping)
+}
+
+/// The same of a process that runs tasks and serves no client.
+pub(crate) async fn worker_alive(State(health): State<Health>) -> Result<Answer<Sign>, ApiError> {
+    living(&health.readiness, &health.stopping)
+}
+
+/// Whether the process needs no restart. One that stops ends by itself, its worker first.
+fn living(readiness: &Readiness, stopping: &CancellationToken) -> Result<Answer<Sign>, ApiError> {
+    if readiness.standstill() == Some(Standstill::Worker) && !stopping.is_cancelled() {
+        let message = "The worker of this process has died; restart the process.";
+        return Err(ApiError::new(ErrorCode::InternalError, message));
+    }
+    Ok(Answer(Sign { status: "ok" }))
 }
 
 /// Whether tasks can be submitted and run.
@@ -100,5 +114,69 @@ impl Health {
                 "The worker has died; accepted tasks wait until the service is restarted."
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::Request;
+    use http_body_util::BodyExt as _;
+    use kinora_contract::ManualClock;
+    use kinora_store::reference::ReferenceStore;
+    use tower_service::Service as _;
+
+    use super::*;
+    use crate::router::health_router;
+
+    fn health() -> Health {
+        let clock = Arc::new(ManualClock::at(1_000));
+        Health {
+            tasks: Arc::new(ReferenceStore::new(1, clock.clone())),
+            reserve: Reserve::new(Vec::new(), 0, clock),
+            readiness: Readiness::default(),
+            stopping: CancellationToken::new(),
+        }
+    }
+
+    /// Status and message of an answer.
+    async fn ask(health: &Health, path: &str) -> (u16, String) {
+        let request = Request::get(path).body(Body::empty()).unwrap();
+        let answer = health_router(health.clone()).call(request).await.unwrap();
+        let status = answer.status().as_u16();
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let message = body["error"]["message"].as_str();
+        (status, message.unwrap_or_default().to_owned())
+    }
+
+    #[tokio::test]
+    async fn a_dead_worker_makes_a_process_unready_and_due_for_a_restart() {
+        let health = health();
+        let (keeper, _claims) = (health.readiness.alive(), health.readiness.alive());
+        for path in ["/healthz", "/readyz"] {
+            assert_eq!(ask(&health, path).await.0, 200, "{path}");
+        }
+        drop(keeper);
+        let (status, message) = ask(&health, "/readyz").await;
+        assert_eq!(status, 503);
+        assert!(message.contains("worker has died"), "{message}");
+        let (status, message) = ask(&health, "/healthz").await;
+        assert_eq!(status, 500);
+        assert!(message.contains("restart"), "{message}");
+        // A worker that has stopped is no dead one.
+        health.stopping.cancel();
+        assert_eq!(ask(&health, "/healthz").await.0, 200);
+        assert_eq!(ask(&health, "/readyz").await.0, 503);
+    }
+
+    #[tokio::test]
+    async fn what_ends_by_itself_needs_no_restart() {
+        let health = health();
+        health.readiness.set_storable(false);
+        assert_eq!(ask(&health, "/readyz").await.0, 503);
+        assert_eq!(ask(&health, "/healthz").await.0, 200);
+        health.readiness.set_storable(true);
+        assert_eq!(ask(&health, "/readyz").await.0, 200);
     }
 }

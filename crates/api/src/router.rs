@@ -54,7 +54,7 @@ pub fn router(api: Api) -> Router {
 /// The health listener of a process that runs tasks and serves no client: `/healthz` and `/readyz`.
 pub fn health_router(health: Health) -> Router {
     Router::new()
-        .route("/healthz", get(health::alive))
+        .route("/healthz", get(health::worker_alive))
         .route("/readyz", get(health::worker_ready))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
