@@ -1,5 +1,5 @@
-//! Selects a blob store by its URL. A new implementation is one arm here. URLs may contain secrets:
-//! errors name only the scheme, and people see [`shown`].
+//! Selects a blob store by its URL. A new implementation is a variant of [`Target`]; the compiler then
+//! asks for its arms. URLs may contain secrets: errors name only the scheme, and people see [`shown`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,8 +7,8 @@ use std::sync::Arc;
 use crate::s3::Address;
 use crate::{BlobError, BlobStore, LocalBlobs, S3Blobs, S3Options};
 
-/// The location in a URL.
-enum Place {
+/// What a URL names.
+enum Target {
     Folder(PathBuf),
     Bucket(Address),
 }
@@ -20,9 +20,9 @@ enum Place {
 /// # Errors
 /// [`BlobError::UnknownScheme`], [`BlobError::Misconfigured`], or the error of opening the store.
 pub fn open(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> {
-    Ok(match place(url)? {
-        Place::Folder(root) => Arc::new(LocalBlobs::open(root)?),
-        Place::Bucket(address) => Arc::new(S3Blobs::new(address, s3, false)?),
+    Ok(match target(url)? {
+        Target::Folder(root) => Arc::new(LocalBlobs::open(root)?),
+        Target::Bucket(address) => Arc::new(S3Blobs::new(address, s3, false)?),
     })
 }
 
@@ -32,9 +32,9 @@ pub fn open(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> 
 /// # Errors
 /// [`BlobError::UnknownScheme`] or [`BlobError::Misconfigured`].
 pub fn open_beside(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, BlobError> {
-    Ok(match place(url)? {
-        Place::Folder(root) => Arc::new(LocalBlobs::beside(root)),
-        Place::Bucket(address) => Arc::new(S3Blobs::new(address, s3, true)?),
+    Ok(match target(url)? {
+        Target::Folder(root) => Arc::new(LocalBlobs::beside(root)),
+        Target::Bucket(address) => Arc::new(S3Blobs::new(address, s3, true)?),
     })
 }
 
@@ -43,21 +43,21 @@ pub fn open_beside(url: &str, s3: &S3Options) -> Result<Arc<dyn BlobStore>, Blob
 /// # Errors
 /// [`BlobError::UnknownScheme`] or [`BlobError::Misconfigured`].
 pub fn root(url: &str) -> Result<Option<PathBuf>, BlobError> {
-    Ok(match place(url)? {
-        Place::Folder(root) => Some(root),
-        Place::Bucket(_) => None,
+    Ok(match target(url)? {
+        Target::Folder(root) => Some(root),
+        Target::Bucket(_) => None,
     })
 }
 
-fn place(url: &str) -> Result<Place, BlobError> {
+fn target(url: &str) -> Result<Target, BlobError> {
     match url.split_once(':') {
         Some(("file", path)) => {
             let path = path.strip_prefix("//").unwrap_or(path);
-            Ok(Place::Folder(path.into()))
+            Ok(Target::Folder(path.into()))
         }
-        Some(("s3", rest)) => Ok(Place::Bucket(Address::parse(rest)?)),
+        Some(("s3", rest)) => Ok(Target::Bucket(Address::parse(rest)?)),
         Some((scheme, _)) if is_scheme(scheme) => Err(BlobError::UnknownScheme(scheme.to_owned())),
-        _ => Ok(Place::Folder(url.into())),
+        _ => Ok(Target::Folder(url.into())),
     }
 }
 

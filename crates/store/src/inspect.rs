@@ -7,21 +7,16 @@ use kinora_contract::{Task, TaskId};
 use crate::sqlite::Inspector;
 use crate::{Gap, Loss, OpenError, StoreError};
 
-/// Opens the store at `url` for checks; `None` if there is none.
-///
-/// # Errors
-/// [`OpenError`], with a message for operators.
-pub fn inspect(url: &str) -> Result<Option<Inspection>, OpenError> {
-    let inspector = Inspector::open(&crate::open::sqlite_path(url)?)?;
-    Ok(inspector.map(Inspection))
-}
-
-/// A store opened for checks.
+/// A store that is looked at.
 #[derive(Debug)]
 pub struct Inspection(Inspector);
 
 impl Inspection {
-    /// The store's own number.
+    pub(crate) const fn of(inspector: Inspector) -> Self {
+        Self(inspector)
+    }
+
+    /// The number that is this store's own.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.

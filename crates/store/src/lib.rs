@@ -15,6 +15,7 @@ mod changes;
 mod chores;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod driver;
 #[cfg(feature = "faulty")]
 pub mod faulty;
 mod fetch;
@@ -58,7 +59,7 @@ pub use chores::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores};
 pub use fetch::{Fetch, FetchRequest, Fetched};
 pub use gap::Gap;
 pub use hex::Hex;
-pub use inspect::{Inspection, inspect};
+pub use inspect::Inspection;
 pub use key_log::{Actor, KeyAction, KeyActionKind};
 pub use keys::{ApiKey, KeyRotation, KeyStore, NewKey, Scope};
 pub use kinora_contract::lifecycle::{
@@ -70,8 +71,8 @@ pub use moved::{MovedBinding, MovedChore, MovedKey, MovedPhase, MovedStore, Move
 pub use moved_webhooks::{MovedDelivery, MovedWebhook};
 pub use moves::{Export, Import, MOVED_AT_ONCE};
 pub use open::{
-    is_shared, living_workers, migrate, open, open_export, open_import, open_keys, open_operations,
-    open_snapshot, open_source, open_webhooks,
+    inspect, is_shared, living_workers, migrate, open, open_export, open_import, open_keys,
+    open_operations, open_snapshot, open_source, open_webhooks,
 };
 pub use open_error::{Loss, OpenError};
 pub use open_options::OpenOptions;

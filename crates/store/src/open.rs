@@ -1,41 +1,40 @@
-//! Opens a store by its URL. A new implementation is one arm here.
+//! Finds a store by its address. A new kind of store is one type that implements [`Driver`], and its entry in
+//! [`DRIVERS`].
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use kinora_contract::Clock;
 
-use crate::postgres::{
-    self, KeysBeside, PostgresOperations, PostgresStore, WebhooksBeside, is_postgres,
-};
-use crate::sqlite::{
-    Inspector, Snapshot, SqliteExport, SqliteImport, SqliteKeys, SqliteOperations, SqliteOptions,
-    SqliteSource, SqliteStore, SqliteWebhooks,
-};
+use crate::driver::Driver;
+use crate::postgres::PostgresDriver;
+use crate::sqlite::{Snapshot, SqliteDriver, SqliteOptions};
 use crate::{
-    BackupSource, Export, Import, KeyStore, LivingWorker, OpenError, OpenOptions, Operations,
-    PostgresOptions, Stores, Webhooks,
+    BackupSource, Export, Import, Inspection, KeyStore, LivingWorker, OpenError, OpenOptions,
+    Operations, PostgresOptions, Stores, Webhooks,
 };
 
-/// Opens the store at `url` for serving. `sqlite:` with a path: updates its schema, requeues the
-/// tasks that a dead process left running, and locks it against a second serving process.
-/// `postgres://`: any number of processes may serve it, its schema must be current ([`migrate`]),
-/// and a dead process's leases expire.
+/// The kinds of stores.
+const DRIVERS: [&dyn Driver; 2] = [&SqliteDriver, &PostgresDriver];
+
+/// The driver of an address.
+fn driver(url: &str) -> Result<&'static dyn Driver, OpenError> {
+    let mut drivers = DRIVERS.into_iter();
+    drivers.find(|driver| driver.knows(url)).ok_or_else(|| {
+        // The address may hold a password: only its scheme is shown.
+        let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
+        OpenError::UnknownScheme(scheme.to_owned())
+    })
+}
+
+/// Opens the store at `url` for serving. `sqlite:` with a path: brings its schema up to date, takes back what a dead
+/// process left running, and locks it against a second serving process. `postgres://`: any number of processes serve
+/// it, its schema must be up to date ([`migrate`]), and a dead process's leases end with their time.
 ///
 /// # Errors
 /// [`OpenError`], with a message for operators.
 pub async fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
-    if is_postgres(url) {
-        let store = PostgresStore::open(url, options).await?;
-        return Ok(Stores::of(Arc::new(store)));
-    }
-    let (path, options) = (sqlite_path(url)?, options.clone());
-    // Reads the queue, and so waits for the disk.
-    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, &options));
-    let store = opened
-        .await
-        .map_err(|error| OpenError::Unavailable(Box::new(error)))??;
-    Ok(Stores::of(Arc::new(store)))
+    driver(url)?.open(url, options).await
 }
 
 /// Updates the schema of the store at `url`. Returns the version before (0: there was none) and
@@ -47,10 +46,7 @@ pub async fn migrate(
     url: &str,
     options: &PostgresOptions,
 ) -> Result<Option<(u32, u32)>, OpenError> {
-    if is_postgres(url) {
-        return postgres::migrate(url, options).await.map(Some);
-    }
-    sqlite_path(url).map(|_| None)
+    driver(url)?.migrate(url, options).await
 }
 
 /// Opens the API keys of the store at `url` beside a process that may be serving it. That process
@@ -61,10 +57,7 @@ pub async fn migrate(
 /// [`OpenError::Missing`] if there is no store: a command on keys never creates one. Otherwise
 /// another [`OpenError`], with a message for operators.
 pub fn open_keys(url: &str, options: &SqliteOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
-    if is_postgres(url) {
-        return Ok(Arc::new(KeysBeside::of(url)?));
-    }
-    Ok(Arc::new(SqliteKeys::open(&sqlite_path(url)?, options)?))
+    driver(url)?.open_keys(url, options)
 }
 
 /// Opens the webhooks of the store at `url`, like [`open_keys`].
@@ -72,11 +65,7 @@ pub fn open_keys(url: &str, options: &SqliteOptions) -> Result<Arc<dyn KeyStore>
 /// # Errors
 /// Those of [`open_keys`].
 pub fn open_webhooks(url: &str, options: &SqliteOptions) -> Result<Arc<dyn Webhooks>, OpenError> {
-    if is_postgres(url) {
-        return Ok(Arc::new(WebhooksBeside::of(url)?));
-    }
-    let path = sqlite_path(url)?;
-    Ok(Arc::new(SqliteWebhooks::open(&path, options)?))
+    driver(url)?.open_webhooks(url, options)
 }
 
 /// The live workers of the store at `url`, beside the processes that use it.
@@ -85,13 +74,7 @@ pub fn open_webhooks(url: &str, options: &SqliteOptions) -> Result<Arc<dyn Webho
 /// [`OpenError::Missing`] if there is no store; otherwise another [`OpenError`], with a message for
 /// operators.
 pub async fn living_workers(url: &str, clock: &dyn Clock) -> Result<Vec<LivingWorker>, OpenError> {
-    if is_postgres(url) {
-        return postgres::living_beside(url).await;
-    }
-    let path = sqlite_path(url)?;
-    let inspector = Inspector::open(&path)?.ok_or(OpenError::Missing(path))?;
-    let living = inspector.living_workers(clock.now_ms());
-    living.map_err(|error| OpenError::Unavailable(Box::new(error)))
+    driver(url)?.living_workers(url, clock).await
 }
 
 /// Opens the store at `url` for operators' queries, beside the processes that use it. Writes
@@ -104,16 +87,12 @@ pub async fn open_operations(
     url: &str,
     clock: Arc<dyn Clock>,
 ) -> Result<Arc<dyn Operations>, OpenError> {
-    if is_postgres(url) {
-        return Ok(Arc::new(PostgresOperations::open(url, &clock).await?));
-    }
-    let path = sqlite_path(url)?;
-    Ok(Arc::new(SqliteOperations::open(&path, clock)?))
+    driver(url)?.open_operations(url, clock).await
 }
 
 /// Whether the store at `url` serves several processes at a time.
 pub fn is_shared(url: &str) -> bool {
-    is_postgres(url)
+    driver(url).is_ok_and(Driver::is_shared)
 }
 
 /// Opens the store at `url` for a backup, beside a process that may be serving it. Its schema may
@@ -123,7 +102,7 @@ pub fn is_shared(url: &str) -> bool {
 /// [`OpenError::Missing`] if there is no store; otherwise another [`OpenError`], with a message for
 /// operators.
 pub fn open_source(url: &str, options: &SqliteOptions) -> Result<Box<dyn BackupSource>, OpenError> {
-    Ok(Box::new(SqliteSource::open(&sqlite_path(url)?, options)?))
+    driver(url)?.open_source(url, options)
 }
 
 /// Opens the store at `url` for an export, as it is now, beside processes that may be serving it.
@@ -133,10 +112,7 @@ pub fn open_source(url: &str, options: &SqliteOptions) -> Result<Box<dyn BackupS
 /// [`OpenError::Missing`] if there is no store; otherwise another [`OpenError`], with a message for
 /// operators.
 pub async fn open_export(url: &str) -> Result<Box<dyn Export>, OpenError> {
-    if is_postgres(url) {
-        return Ok(Box::new(postgres::export(url).await?));
-    }
-    Ok(Box::new(SqliteExport::open(&sqlite_path(url)?)?))
+    driver(url)?.open_export(url).await
 }
 
 /// Opens the empty store at `url` to fill it with the export of this name, or to resume that
@@ -146,10 +122,7 @@ pub async fn open_export(url: &str) -> Result<Box<dyn Export>, OpenError> {
 /// [`OpenError::NotEmpty`], [`OpenError::OtherImport`], [`OpenError::Served`] or another
 /// [`OpenError`], with a message for operators. The store is unchanged then.
 pub async fn open_import(url: &str, export: &str) -> Result<Box<dyn Import>, OpenError> {
-    if is_postgres(url) {
-        return Ok(Box::new(postgres::import(url, export).await?));
-    }
-    Ok(Box::new(SqliteImport::begin(&sqlite_path(url)?, export)?))
+    driver(url)?.open_import(url, export).await
 }
 
 /// Opens a snapshot made by a [`BackupSource`]. Writes nothing to it or beside it.
@@ -160,15 +133,11 @@ pub fn open_snapshot(file: &Path) -> Result<Snapshot, OpenError> {
     Snapshot::open(file)
 }
 
-pub(crate) fn sqlite_path(url: &str) -> Result<PathBuf, OpenError> {
-    match url.split_once(':') {
-        Some(("sqlite", path)) if !path.is_empty() => {
-            Ok(path.strip_prefix("//").unwrap_or(path).into())
-        }
-        Some(_) if is_postgres(url) => Err(OpenError::NotHere),
-        // The URL may contain a password, so show only its scheme.
-        other => Err(OpenError::UnknownScheme(
-            other.map_or("", |(scheme, _)| scheme).to_owned(),
-        )),
-    }
+/// Opens the store at `url` to look at it: read-only, beside a process that may be serving it; `None` where there is
+/// none.
+///
+/// # Errors
+/// [`OpenError`], with a message that is fit for an operator.
+pub fn inspect(url: &str) -> Result<Option<Inspection>, OpenError> {
+    driver(url)?.inspect(url)
 }

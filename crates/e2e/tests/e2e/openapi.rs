@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use kinora_e2e::{DataFolder, Receiver, kinora, run, workspace};
+use kinora_contract::built_in_cards;
+use kinora_e2e::{kinora, run, workspace};
 use serde_json::{Value, json};
 
 use crate::routes::ROUTES;
@@ -142,7 +143,8 @@ fn an_operation_claims_only_the_refusals_that_it_can_give() {
 fn the_document_lists_what_a_request_may_say() {
     let document = document();
     let fields = &document["components"]["schemas"]["SubmitRequest"]["properties"];
-    assert_eq!(fields["model"]["enum"], json!(["kinora-a1", "kinora-b1"]));
+    let models: Vec<String> = built_in_cards().into_iter().map(|card| card.id).collect();
+    assert_eq!(fields["model"]["enum"], json!(models));
     assert_eq!(fields["seed"]["format"], "int64");
     assert_eq!(fields["seed"]["maximum"], 4_294_967_295_u64);
     let listed = |name: &str| fields[name]["enum"].as_array().unwrap().len();

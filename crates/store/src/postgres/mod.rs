@@ -16,6 +16,7 @@ mod chores;
 mod claims;
 mod commit;
 mod connect;
+mod driver;
 mod fault;
 mod fetches;
 mod forecast;
@@ -47,12 +48,8 @@ mod totals;
 mod webhooks;
 mod workers;
 
-pub(crate) use address::is_postgres;
-pub(crate) use key_store::KeysBeside;
-pub(crate) use operations::PostgresOperations;
+pub(crate) use driver::PostgresDriver;
 pub use options::{DirectAddress, PostgresOptions, Time};
-pub(crate) use roles::webhooks::WebhooksBeside;
-pub(crate) use workers::living_beside;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;

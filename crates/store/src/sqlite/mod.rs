@@ -13,6 +13,7 @@ mod chore_rows;
 mod chores;
 mod columns;
 mod delivery_rows;
+mod driver;
 mod ending;
 mod fault;
 mod fetches;
@@ -61,6 +62,7 @@ mod writer;
 mod writes;
 
 pub use backup::{Snapshot, SqliteSource};
+pub(crate) use driver::SqliteDriver;
 pub(crate) use inspector::Inspector;
 pub use keys::SqliteKeys;
 pub(crate) use moves::export::SqliteExport;

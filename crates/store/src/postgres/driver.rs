@@ -1,0 +1,85 @@
+//! PostgreSQL databases, by their addresses.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::Clock;
+
+use super::address::is_postgres;
+use super::key_store::KeysBeside;
+use super::operations::PostgresOperations;
+use super::roles::webhooks::WebhooksBeside;
+use super::workers::living_beside;
+use super::{PostgresOptions, PostgresStore};
+use crate::driver::Driver;
+use crate::{
+    BackupSource, Export, Import, Inspection, KeyStore, LivingWorker, OpenError, OpenOptions,
+    Operations, SqliteOptions, Stores, Webhooks,
+};
+
+/// `postgres://`: one database for any number of processes.
+pub(crate) struct PostgresDriver;
+
+#[async_trait]
+impl Driver for PostgresDriver {
+    fn knows(&self, url: &str) -> bool {
+        is_postgres(url)
+    }
+
+    async fn open(&self, url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
+        let store = PostgresStore::open(url, options).await?;
+        Ok(Stores::of(Arc::new(store)))
+    }
+
+    async fn migrate(
+        &self,
+        url: &str,
+        options: &PostgresOptions,
+    ) -> Result<Option<(u32, u32)>, OpenError> {
+        super::migrate(url, options).await.map(Some)
+    }
+
+    fn open_keys(&self, url: &str, _: &SqliteOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
+        Ok(Arc::new(KeysBeside::of(url)?))
+    }
+
+    fn open_webhooks(&self, url: &str, _: &SqliteOptions) -> Result<Arc<dyn Webhooks>, OpenError> {
+        Ok(Arc::new(WebhooksBeside::of(url)?))
+    }
+
+    async fn living_workers(
+        &self,
+        url: &str,
+        _: &dyn Clock,
+    ) -> Result<Vec<LivingWorker>, OpenError> {
+        living_beside(url).await
+    }
+
+    async fn open_operations(
+        &self,
+        url: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Arc<dyn Operations>, OpenError> {
+        Ok(Arc::new(PostgresOperations::open(url, &clock).await?))
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn inspect(&self, _: &str) -> Result<Option<Inspection>, OpenError> {
+        Err(OpenError::NotHere)
+    }
+
+    fn open_source(&self, _: &str, _: &SqliteOptions) -> Result<Box<dyn BackupSource>, OpenError> {
+        Err(OpenError::NotHere)
+    }
+
+    async fn open_export(&self, url: &str) -> Result<Box<dyn Export>, OpenError> {
+        Ok(Box::new(super::export(url).await?))
+    }
+
+    async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn Import>, OpenError> {
+        Ok(Box::new(super::import(url, export).await?))
+    }
+}
