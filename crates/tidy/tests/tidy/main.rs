@@ -17,6 +17,7 @@ mod files;
 mod licences;
 mod links;
 mod modules;
+mod overview;
 mod reference;
 mod release;
 mod style;

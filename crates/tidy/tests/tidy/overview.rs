@@ -1,0 +1,63 @@
+//! What the pages for developers and operators say of the code by name: the crates, and lines of the log.
+
+use crate::files::{crate_folders, root, rust};
+
+fn page(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap()
+}
+
+#[test]
+fn the_architecture_has_every_crate_in_its_table() {
+    let page = page("ARCHITECTURE.md");
+    let first_cells = page.lines().filter_map(|line| line.split('|').nth(1));
+    let named: String = first_cells.collect();
+    for folder in crate_folders() {
+        assert!(named.contains(&format!("`{folder}`")), "{folder}");
+    }
+}
+
+#[test]
+fn the_rule_of_arrows_names_every_crate_of_the_service() {
+    let page = page("CONTRIBUTING.md");
+    let (_, rule) = page.split_once("Dependencies point downward.").unwrap();
+    let (rule, _) = rule.split_once("\n- ").unwrap();
+    let of_tests = [
+        "bench",
+        "e2e",
+        "fuzz",
+        "sim",
+        "test-postgres",
+        "test-s3",
+        "tidy",
+    ];
+    for folder in crate_folders() {
+        let is_named = rule.contains(&format!("`{folder}`"));
+        assert!(is_named || of_tests.contains(&&*folder), "{folder}");
+    }
+}
+
+#[test]
+fn lines_of_the_log_that_pages_quote_are_written() {
+    let quoted = [
+        ("SECURITY.md", "child processes are only partly sandboxed"),
+        ("docs/operations.md", "log lines dropped"),
+        (
+            "docs/operations.md",
+            "storage failing; claims are held back until it recovers",
+        ),
+        (
+            "docs/operations.md",
+            "storage recovered; claiming tasks again",
+        ),
+        ("docs/operations.md", "disk space below the reserve"),
+    ];
+    let code = rust();
+    for (name, line) in quoted {
+        assert!(page(name).contains(&format!("`{line}`")), "{name}: {line}");
+        let is_written = |text: &str| text.contains(&format!("\"{line}"));
+        let mut sources = code
+            .iter()
+            .filter(|file| !file.path.starts_with("crates/tidy"));
+        assert!(sources.any(|file| is_written(&file.text)), "{line}");
+    }
+}
