@@ -48,7 +48,8 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
         for (fetch, place) in taken.into_iter().zip(free) {
             let (worker, shutdown) = (worker.clone(), shutdown.clone());
             let freed = freed.clone();
-            let span = tracing::info_span!("fetch", task = %fetch.task.id);
+            // Of the highest level, so that no setting of the log takes the task from its lines.
+            let span = tracing::error_span!("fetch", task = %fetch.task.id);
             let fetching = async move {
                 let fetched = tokio::select! {
                     biased;

@@ -30,8 +30,9 @@ pub(crate) struct Claimed {
     pub(crate) asked_ms: SteadyMs,
 }
 
-/// Runs one claimed task to its end.
-#[tracing::instrument(name = "run", skip_all, fields(task = %claimed.claim.lease.task, attempt = claimed.claim.task.attempt))]
+/// Runs one claimed task to its end. Its span has the highest level, so that no setting of the log takes the task from
+/// its lines.
+#[tracing::instrument(level = "error", name = "run", skip_all, fields(task = %claimed.claim.lease.task, attempt = claimed.claim.task.attempt))]
 pub(crate) async fn run_task(
     worker: Arc<Worker>,
     claimed: Claimed,

@@ -260,6 +260,14 @@ fn an_engine_that_always_dies_fails_its_tasks_by_rule_and_no_others() {
 }
 
 #[test]
+fn a_log_of_warnings_alone_names_the_task_as_well() {
+    let server = boxed("").set("CRASH_AT", "host.frame:2");
+    let server = server.set("KINORA_LOG_LEVEL", "warn").start();
+    let failing = submit_quick(&server.client());
+    server.wait_for_log(&["the run broke", failing.id()]);
+}
+
+#[test]
 fn a_process_that_takes_too_much_memory_is_ended() {
     let server = boxed("memory_megabytes = 8").start();
     let client = server.client();
