@@ -26,7 +26,7 @@ use crate::event_id::{EventId, Told};
 use crate::gradual::Gradual;
 use crate::recently_told::RecentlyTold;
 use crate::state::{Api, SharedApi};
-use crate::watch::{Letter, Place, Waiter};
+use crate::watch::{Letter, WaitPermit, Waiter};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(EVENT_KEEP_ALIVE_SECONDS);
 /// How soon a client reconnects after a stream has ended, unless it chooses another delay.
@@ -49,7 +49,7 @@ pub(crate) struct Opening {
     /// The last event that the client received on an earlier stream.
     pub(crate) last: Option<EventId>,
     key_sha256: [u8; 32],
-    _place: Place,
+    _permit: WaitPermit,
 }
 
 /// An open stream.
@@ -97,16 +97,16 @@ enum Step {
 }
 
 impl Opening {
-    /// Takes a place for a stream opened with this key.
+    /// Takes a permit for a stream of the client with this key.
     pub(crate) fn new(api: &Api, key: &NewKey, headers: &HeaderMap) -> Result<Self, ApiError> {
-        let place = api.watch.streams.take(&key.id).map_err(no_room)?;
+        let permit = api.watch.streams.take(&key.id).map_err(no_room)?;
         let last = headers.get(LAST_EVENT_ID);
         Ok(Self {
             project: key.project.as_str().into(),
             // An id that we did not issue tells us nothing: start from the beginning.
             last: last.and_then(|id| id.to_str().ok()?.parse().ok()),
             key_sha256: key.sha256,
-            _place: place,
+            _permit: permit,
         })
     }
 }

@@ -2,6 +2,7 @@
 //! connections, their pace and their headers, and stops gracefully: requests in progress are
 //! answered. HTTP/1.1 only, in the clear or under TLS.
 
+mod addresses;
 mod bodies;
 mod door;
 mod envelope_io;
@@ -9,7 +10,6 @@ mod framing;
 mod guards;
 mod outlet;
 mod pace;
-mod places;
 mod plain;
 mod room;
 mod settings;
@@ -43,12 +43,12 @@ use crate::journal::Journal;
 use crate::proxies::TrustedProxies;
 use crate::rates::RateLimits;
 use crate::request_id::RequestIds;
+use addresses::{AddressPermit, Addresses};
 use bodies::{Holding, TimedBody};
 use door::Door;
 use envelope_io::EnvelopeIo;
 use outlet::Outlet;
 use pace::{Answering, Deadlines, PacedIo, Phase};
-use places::{AddressPlace, Addresses};
 use room::BodyRoom;
 use stop::{Connection, Connections};
 
@@ -260,7 +260,7 @@ impl Service {
 }
 
 /// Resources released when the answer has been sent.
-type Answered = (Arc<Answering>, Option<AddressPlace>, Option<Arc<Held>>);
+type Answered = (Arc<Answering>, Option<AddressPermit>, Option<Arc<Held>>);
 
 fn too_many_of(client: IpAddr) -> ApiError {
     tracing::debug!(%client, "request refused: too many from this address");

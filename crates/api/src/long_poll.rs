@@ -19,8 +19,8 @@ pub(crate) async fn changed(
     id: TaskId,
     wait: Duration,
 ) -> Result<(Arc<Task>, bool), ApiError> {
-    // Without room, answer immediately: the client will ask again.
-    let Ok(_place) = api.watch.waits.take(&key.id) else {
+    // Without room the answer comes at once: the client will ask again.
+    let Ok(_permit) = api.watch.waits.take(&key.id) else {
         return Ok((api.own_task(&key.project, id).await?, false));
     };
     // Join before reading the task, so that no change is missed in between.

@@ -5,7 +5,7 @@
 mod follower;
 mod hub;
 mod mailbox;
-mod places;
+mod permits;
 
 use std::sync::Arc;
 
@@ -20,16 +20,16 @@ use mailbox::Mailbox;
 
 pub(crate) use hub::Subject;
 pub(crate) use mailbox::Letter;
-pub(crate) use places::{Place, Places};
+pub(crate) use permits::{WaitPermit, WaitPermits};
 
 /// The waiting clients of a process. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Watch {
     hub: Arc<SharedHub>,
-    /// Places for long polls.
-    pub(crate) waits: Places,
-    /// Places for event streams.
-    pub(crate) streams: Places,
+    /// Of long polls.
+    pub(crate) waits: WaitPermits,
+    /// Of event streams.
+    pub(crate) streams: WaitPermits,
 }
 
 /// A client's place among the waiting; dropping it leaves.
@@ -44,8 +44,8 @@ impl Default for Watch {
     fn default() -> Self {
         Self {
             hub: Arc::default(),
-            waits: Places::new(WAITS_MAX, WAITS_PER_KEY_MAX),
-            streams: Places::new(EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX),
+            waits: WaitPermits::new(WAITS_MAX, WAITS_PER_KEY_MAX),
+            streams: WaitPermits::new(EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX),
         }
     }
 }

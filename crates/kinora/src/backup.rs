@@ -19,7 +19,7 @@ use kinora_blobs::measure_file;
 use kinora_contract::Clock;
 use kinora_store::{BackupSource, OpenError, Snapshot, SqliteOptions, StoreError, open_snapshot};
 
-use crate::cli::{BackupArgs, PlaceArgs, ResultsMode};
+use crate::cli::{BackupArgs, HomeArgs, ResultsMode};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
@@ -39,9 +39,9 @@ pub(crate) const RESULTS: &str = "results";
 
 /// Makes a backup and prints its contents.
 pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.place)?;
+    let config = Config::load(&args.home)?;
     folder::refuse_unfinished_restore(&config.data)?;
-    let source = open(&config, &args.place)?;
+    let source = open(&config, &args.home)?;
     refuse_loss(&config, "back up")?;
     let results = results(&config, args.results)?;
     let staging = Staging::make(&args.dest)?;
@@ -81,7 +81,7 @@ fn results(config: &Config, mode: ResultsMode) -> Result<PathBuf, Failure> {
     }
 }
 
-fn open(config: &Config, place: &PlaceArgs) -> Result<Box<dyn BackupSource>, Failure> {
+fn open(config: &Config, home: &HomeArgs) -> Result<Box<dyn BackupSource>, Failure> {
     let opened = kinora_store::open_source(&config.store_url(), &SqliteOptions::default());
     opened.map_err(|error| match error {
         OpenError::NotHere => Failure::new(
@@ -89,7 +89,7 @@ fn open(config: &Config, place: &PlaceArgs) -> Result<Box<dyn BackupSource>, Fai
              moment, base backups with an archive of the WAL for any moment. Back up the results by the means of their \
              place. `kinora export` writes both into a folder, for another store of any kind.",
         ),
-        error => hint::not_opened(error, "serve", place),
+        error => hint::not_opened(error, "serve", home),
     })
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kinora_store::{Operations, StoreError};
 use tokio::runtime::Runtime;
 
-use crate::cli::PlaceArgs;
+use crate::cli::HomeArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::system::SystemClock;
@@ -19,12 +19,12 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
         .map_err(|error| Failure::because("The command could not start", error))
 }
 
-/// Opens the store of the service that `place` names; `words` is the current command.
-pub(crate) async fn open(place: &PlaceArgs, words: &str) -> Result<Arc<dyn Operations>, Failure> {
-    let config = Config::load(place)?;
+/// The store of the service that `home` names; `words` is this command.
+pub(crate) async fn open(home: &HomeArgs, words: &str) -> Result<Arc<dyn Operations>, Failure> {
+    let config = Config::load(home)?;
     folder::refuse_unfinished_restore(&config.data)?;
     let opened = kinora_store::open_operations(&config.store_url(), Arc::new(SystemClock)).await;
-    opened.map_err(|error| hint::not_opened(error, words, place))
+    opened.map_err(|error| hint::not_opened(error, words, home))
 }
 
 pub(crate) fn failed(error: StoreError) -> Failure {

@@ -1,10 +1,10 @@
 //! The command line. Help texts are the manual that people read first.
 
+mod home;
 mod keys;
 mod make;
 mod moves;
 mod operations;
-mod place;
 mod tasks;
 mod webhooks;
 
@@ -13,11 +13,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::ListenAddress;
+pub(crate) use home::HomeArgs;
 pub(crate) use keys::{CreateArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs};
 pub(crate) use make::{EditArgs, FinalArgs, GenerateArgs, OutputArgs, PreviewMode};
 pub(crate) use moves::{ExportArgs, ImportArgs, MovedResults};
 pub(crate) use operations::{TopArgs, UsageArgs};
-pub(crate) use place::PlaceArgs;
 pub(crate) use tasks::{CompletionsArgs, IdsArgs, ManArgs, TasksArgs, TasksCommand};
 pub(crate) use webhooks::{AddArgs, DeliveriesArgs, WebhookArgs, WebhooksArgs, WebhooksCommand};
 
@@ -139,8 +139,8 @@ impl Command {
                   KINORA_LISTEN=0.0.0.0:8080 KINORA_WORKER_SLOTS=4 kinora serve")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-    /// Listen address: an IP address or a host name, and a port [default: 127.0.0.1:8080]
+    pub(crate) home: HomeArgs,
+    /// Where to listen: an IP address or a host's name, and a port [default: 127.0.0.1:8080]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) listen: Option<ListenAddress>,
     /// Start of result URLs, as clients reach the service [default: http://HOST:PORT]
@@ -168,8 +168,8 @@ pub(crate) struct ServeArgs {
 )]
 pub(crate) struct WorkerArgs {
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
-    /// Address for /healthz and /readyz only [default: none]
+    pub(crate) home: HomeArgs,
+    /// Where to answer /healthz and /readyz, and nothing else [default: nowhere]
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) health_listen: Option<ListenAddress>,
     /// Log format on standard error
@@ -189,14 +189,14 @@ pub(crate) struct WorkersArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }
 
 /// Flags of `kinora migrate`.
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArgs {
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }
 
 /// Flags of `kinora orphans`.
@@ -209,7 +209,7 @@ pub(crate) struct OrphansArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }
 
 /// Log formats.
@@ -244,7 +244,7 @@ pub(crate) struct BackupArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }
 
 /// Ways to back up results.
@@ -305,7 +305,7 @@ pub(crate) enum ModelsCommand {
         #[arg(long)]
         no_load: bool,
         #[command(flatten)]
-        place: PlaceArgs,
+        home: HomeArgs,
     },
 }
 

@@ -4,18 +4,18 @@ use std::ffi::{OsStr, OsString};
 
 use kinora_store::OpenError;
 
-use crate::cli::PlaceArgs;
+use crate::cli::HomeArgs;
 use crate::failure::Failure;
 
-/// The flags `--data` and `--config` as given, or as variables set them: the shell that runs the
-/// pasted line may lack these variables.
-fn place_flags(place: &PlaceArgs) -> String {
-    flags(place, |name| std::env::var_os(name))
+/// The flags `--data` and `--config` as they were given, and as variables say where they were not:
+/// the shell where the line is pasted may not have the same variables.
+fn home_flags(home: &HomeArgs) -> String {
+    flags(home, |name| std::env::var_os(name))
 }
 
-/// The command line for `words` on the store that `place` names.
-pub(crate) fn command(words: &str, place: &PlaceArgs) -> String {
-    format!("{} {words}{}", program(), place_flags(place))
+/// The command `words` of this program, on the store that `home` names.
+pub(crate) fn command(words: &str, home: &HomeArgs) -> String {
+    format!("{} {words}{}", program(), home_flags(home))
 }
 
 /// The program as it was started.
@@ -24,24 +24,23 @@ pub(crate) fn program() -> String {
     program.map_or_else(|| "kinora".to_owned(), |name| quoted(&name))
 }
 
-/// Why a command beside the service cannot open its store; `words` is the command, with other flags
-/// as the remedy.
-pub(crate) fn not_opened(error: OpenError, words: &str, place: &PlaceArgs) -> Failure {
+/// Why a command beside the service cannot open its store; `words` is the command that leads to another one.
+pub(crate) fn not_opened(error: OpenError, words: &str, home: &HomeArgs) -> Failure {
     match error {
         OpenError::Missing(path) => Failure::new(format!(
             "There is no store at {}. Name the data folder of your service with --data, or its configuration file \
              with --config, as in `{}`.",
             path.display(),
-            command(words, place)
+            command(words, home)
         )),
         error => Failure::because("The store cannot be opened", error),
     }
 }
 
-fn flags(place: &PlaceArgs, variable: impl Fn(&str) -> Option<OsString>) -> String {
+fn flags(home: &HomeArgs, variable: impl Fn(&str) -> Option<OsString>) -> String {
     let given = [
-        ("--data", &place.data, "KINORA_DATA"),
-        ("--config", &place.config, "KINORA_CONFIG"),
+        ("--data", &home.data, "KINORA_DATA"),
+        ("--config", &home.config, "KINORA_CONFIG"),
     ];
     given
         .into_iter()
@@ -66,8 +65,8 @@ pub(crate) fn quoted(text: &OsStr) -> String {
 mod tests {
     use super::*;
 
-    fn place(data: Option<&str>, config: Option<&str>) -> PlaceArgs {
-        PlaceArgs {
+    fn home(data: Option<&str>, config: Option<&str>) -> HomeArgs {
+        HomeArgs {
             data: data.map(Into::into),
             config: config.map(Into::into),
         }
@@ -76,14 +75,14 @@ mod tests {
     #[test]
     fn flags_are_repeated_as_given_and_quoted() {
         let none = |_: &str| None;
-        assert_eq!(flags(&place(None, None), none), "");
+        assert_eq!(flags(&home(None, None), none), "");
         assert_eq!(
-            flags(&place(Some("./my data"), Some("it's.toml")), none),
+            flags(&home(Some("./my data"), Some("it's.toml")), none),
             r" --data './my data' --config 'it'\''s.toml'"
         );
         let data = |name: &str| (name == "KINORA_DATA").then(|| "/srv/kinora".into());
-        assert_eq!(flags(&place(None, None), data), " --data /srv/kinora");
-        assert_eq!(flags(&place(Some("here"), None), data), " --data here");
+        assert_eq!(flags(&home(None, None), data), " --data /srv/kinora");
+        assert_eq!(flags(&home(Some("here"), None), data), " --data here");
     }
 
     #[test]

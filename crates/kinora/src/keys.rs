@@ -11,7 +11,7 @@ use kinora_contract::Clock;
 use kinora_store::{ApiKey, KeyRotation, KeyStore, OpenError, SqliteOptions, StoreError};
 
 use crate::beside;
-use crate::cli::{CreateArgs, KeysArgs, KeysCommand, ListArgs, PlaceArgs, RotateArgs};
+use crate::cli::{CreateArgs, HomeArgs, KeysArgs, KeysCommand, ListArgs, RotateArgs};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
@@ -29,11 +29,11 @@ pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
         KeysCommand::List(args) => runtime.block_on(list(args)),
         KeysCommand::Log(args) => runtime.block_on(log::show(args)),
         KeysCommand::Rotate(args) => runtime.block_on(rotate(args)),
-        KeysCommand::Revoke { key, place } => runtime.block_on(revoke(key, place)),
+        KeysCommand::Revoke { key, home } => runtime.block_on(revoke(key, home)),
     }
 }
 
-fn open(config: &Config, place: &PlaceArgs) -> Result<Arc<dyn KeyStore>, Failure> {
+fn open(config: &Config, home: &HomeArgs) -> Result<Arc<dyn KeyStore>, Failure> {
     folder::refuse_unfinished_restore(&config.data)?;
     let opened = kinora_store::open_keys(&config.store_url(), &SqliteOptions::default());
     opened.map_err(|error| match error {
@@ -42,7 +42,7 @@ fn open(config: &Config, place: &PlaceArgs) -> Result<Arc<dyn KeyStore>, Failure
              configuration file with --config; or make a store here by `{}`, which also makes a \
              first key.",
             path.display(),
-            hint::command("serve", place)
+            hint::command("serve", home)
         )),
         error => Failure::because("The store cannot be opened", error),
     })
@@ -53,9 +53,9 @@ fn failed(error: StoreError) -> Failure {
 }
 
 async fn create(args: &CreateArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.place)?;
+    let config = Config::load(&args.home)?;
     let parts = NewKeyParts::of(args, &config)?;
-    let store = open(&config, &args.place)?;
+    let store = open(&config, &args.home)?;
     let now_ms = SystemClock.now_ms();
     let existing = store.list_keys().await.map_err(failed)?;
     if let Some(twin) = named(&existing, parts.name(), now_ms).first() {
@@ -63,7 +63,7 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
             "There is a usable key of this name, {}. Choose another name, or replace that key with \
              `{}`.",
             twin.key.id,
-            hint::command(&format!("keys rotate {}", twin.key.id), &args.place)
+            hint::command(&format!("keys rotate {}", twin.key.id), &args.home)
         )));
     }
     let (text, key) = parts.make(now_ms)?;
@@ -73,8 +73,8 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
 }
 
 async fn list(args: &ListArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.place)?;
-    let store = open(&config, &args.place)?;
+    let config = Config::load(&args.home)?;
+    let store = open(&config, &args.home)?;
     let keys = store.list_keys().await.map_err(failed)?;
     let now_ms = SystemClock.now_ms();
     if args.json {
@@ -86,8 +86,8 @@ async fn list(args: &ListArgs) -> Result<(), Failure> {
 }
 
 async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.place)?;
-    let store = open(&config, &args.place)?;
+    let config = Config::load(&args.home)?;
+    let store = open(&config, &args.home)?;
     let now_ms = SystemClock.now_ms();
     let keys = store.list_keys().await.map_err(failed)?;
     let old = find(&keys, &args.key, now_ms)?;
@@ -113,9 +113,9 @@ async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn revoke(key: &str, place: &PlaceArgs) -> Result<(), Failure> {
-    let config = Config::load(place)?;
-    let store = open(&config, place)?;
+async fn revoke(key: &str, home: &HomeArgs) -> Result<(), Failure> {
+    let config = Config::load(home)?;
+    let store = open(&config, home)?;
     let now_ms = SystemClock.now_ms();
     let keys = store.list_keys().await.map_err(failed)?;
     let id = &find(&keys, key, now_ms)?.key.id;

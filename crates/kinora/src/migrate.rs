@@ -9,7 +9,7 @@ use crate::output::print;
 
 /// Updates the schema, and prints the previous version.
 pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.place)?;
+    let config = Config::load(&args.home)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

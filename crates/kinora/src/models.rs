@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kinora_engine::{FrameKind, Output};
 
-use crate::cli::{ModelsArgs, ModelsCommand, PlaceArgs};
+use crate::cli::{HomeArgs, ModelsArgs, ModelsCommand};
 use crate::config::{Config, Engine, Host};
 use crate::engine_host;
 use crate::failure::Failure;
@@ -17,13 +17,13 @@ use crate::system;
 
 /// Runs a command about models.
 pub(crate) fn run(args: &ModelsArgs) -> Result<(), Failure> {
-    let ModelsCommand::Check { place, no_load } = &args.command;
-    check(place, !no_load)
+    let ModelsCommand::Check { home, no_load } = &args.command;
+    check(home, !no_load)
 }
 
-/// Checks the files of every engine that has some, and loads those that look valid.
-fn check(place: &PlaceArgs, load: bool) -> Result<(), Failure> {
-    let config = Config::load(place)?;
+/// Looks into the files of every engine that has some, and loads those that look well.
+fn check(home: &HomeArgs, load: bool) -> Result<(), Failure> {
+    let config = Config::load(home)?;
     let mut outcomes = Vec::new();
     for engine in &config.engines {
         if let (Output::Frames(frames), Some(host)) = (engine.settings.output(), engine.host)

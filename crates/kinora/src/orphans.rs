@@ -18,7 +18,7 @@ use crate::system::SystemClock;
 
 /// Counts or removes them, and prints the result.
 pub(crate) fn run(args: &OrphansArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.place)?;
+    let config = Config::load(&args.home)?;
     let Some(found) = look(&config, args.remove)? else {
         return Err(Failure::new(format!(
             "Another store uses the results in {}: its mark {}* is there, so that the files of its tasks \

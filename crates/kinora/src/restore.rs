@@ -16,7 +16,7 @@ use crate::backup::manifest::{Manifest, Part, Tasks};
 use crate::backup::mover::Mover;
 use crate::backup::progress::Progress;
 use crate::backup::{DATABASE, RESULTS, SIGNING_KEY, claim, lock, sync_all_under};
-use crate::cli::{PlaceArgs, RestoreArgs, ResultsMode};
+use crate::cli::{HomeArgs, RestoreArgs, ResultsMode};
 use crate::count::count;
 use crate::failure::Failure;
 use crate::output::print;
@@ -119,7 +119,7 @@ fn missing(key: &str) -> Failure {
 }
 
 fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> String {
-    let place = PlaceArgs {
+    let home = HomeArgs {
         data: Some(args.data.clone()),
         config: None,
     };
@@ -147,7 +147,7 @@ fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> Str
          configuration that it had:\n\n  {}\n",
         count(manifest.tasks.all(), "task"),
         count(manifest.keys, "key"),
-        hint::command("serve", &place)
+        hint::command("serve", &home)
     )
 }
 

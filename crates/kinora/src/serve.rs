@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{PlaceArgs, ServeArgs};
+use crate::cli::{HomeArgs, ServeArgs};
 use crate::compose::{self, Service};
 use crate::config::Config;
 use crate::descriptors::{self, Descriptors};
@@ -37,8 +37,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         .max_blocking_threads(compose::blocking_threads(&config))
         .build()
         .map_err(|error| Failure::because("The service could not start", error))?;
-    let served = runtime.block_on(serve(&config, &args.place, descriptors));
-    // An engine that does not return must not keep the process alive.
+    let served = runtime.block_on(serve(&config, &args.home, descriptors));
+    // An engine that does not come back must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
 }
@@ -66,11 +66,7 @@ pub(crate) fn print_openapi() -> Result<(), Failure> {
     Ok(())
 }
 
-async fn serve(
-    config: &Config,
-    place: &PlaceArgs,
-    descriptors: Descriptors,
-) -> Result<(), Failure> {
+async fn serve(config: &Config, home: &HomeArgs, descriptors: Descriptors) -> Result<(), Failure> {
     let signals = Signals::new()?;
     // Even without TLS: an unhandled SIGHUP would end the process without a drain.
     let hangup = stop::listen_to(SignalKind::hangup())?;
@@ -98,7 +94,7 @@ async fn serve(
     }
     follow_ids(&api, &*stores.chores).await?;
     announce(&worker, config).await;
-    welcome::greet(&*stores.keys, config, &base_url, place).await?;
+    welcome::greet(&*stores.keys, config, &base_url, home).await?;
     tracing::info!(
         %address,
         base_url,

@@ -111,13 +111,13 @@ mod tests {
 
     use super::*;
 
-    struct Place {
+    struct Fixture {
         store: ReferenceStore,
         config: Config,
         _folder: tempfile::TempDir,
     }
 
-    impl Place {
+    impl Fixture {
         fn new() -> Self {
             let folder = tempfile::tempdir().unwrap();
             let mut config = Config::defaults();
@@ -151,7 +151,7 @@ mod tests {
 
     #[tokio::test]
     async fn two_processes_sign_alike_and_no_file_is_made() {
-        let (one, mut other) = (Place::new(), Place::new());
+        let (one, mut other) = (Fixture::new(), Fixture::new());
         other.store = one.store.clone();
         let (first, second) = (
             one.signer(false).await.unwrap(),
@@ -159,59 +159,59 @@ mod tests {
         );
         assert!(opens(&first, &second) && opens(&second, &first));
         assert!(!earlier_file(&one.config.data).exists());
-        let stranger = Place::new().signer(false).await.unwrap();
+        let stranger = Fixture::new().signer(false).await.unwrap();
         assert!(!opens(&first, &stranger));
     }
 
     #[tokio::test]
     async fn the_key_of_an_earlier_version_goes_on_signing_also_without_its_file() {
-        let place = Place::new();
-        place.write("07");
+        let service = Fixture::new();
+        service.write("07");
         let before = Signer::new(Secret::new([7; 32]), None);
-        let signer = place.signer(true).await.unwrap();
+        let signer = service.signer(true).await.unwrap();
         assert!(opens(&before, &signer) && opens(&signer, &before));
-        std::fs::remove_file(earlier_file(&place.config.data)).unwrap();
-        let signer = place.signer(true).await.unwrap();
+        std::fs::remove_file(earlier_file(&service.config.data)).unwrap();
+        let signer = service.signer(true).await.unwrap();
         assert!(opens(&before, &signer));
     }
 
     #[tokio::test]
     async fn addresses_of_a_file_that_came_too_late_open_and_none_is_signed_by_it() {
-        let place = Place::new();
-        let stored = place.signer(false).await.unwrap();
-        place.write("08");
+        let service = Fixture::new();
+        let stored = service.signer(false).await.unwrap();
+        service.write("08");
         let late = Signer::new(Secret::new([8; 32]), None);
-        let signer = place.signer(true).await.unwrap();
+        let signer = service.signer(true).await.unwrap();
         assert!(opens(&signer, &late) && opens(&stored, &signer) && !opens(&late, &signer));
         // Damaged, it is of no account: the store has the key.
-        place.write("no");
-        assert!(opens(&stored, &place.signer(true).await.unwrap()));
+        service.write("no");
+        assert!(opens(&stored, &service.signer(true).await.unwrap()));
     }
 
     #[tokio::test]
     async fn the_operator_s_key_signs_before_the_store_s() {
-        let mut place = Place::new();
-        let stored = place.signer(false).await.unwrap();
-        let file = place.config.data.join("own");
-        place.config.results.signing_key_file.clone_from(&file);
-        let missing = place.signer(true).await.unwrap_err();
+        let mut service = Fixture::new();
+        let stored = service.signer(false).await.unwrap();
+        let file = service.config.data.join("own");
+        service.config.results.signing_key_file.clone_from(&file);
+        let missing = service.signer(true).await.unwrap_err();
         assert!(missing.contains("signing_key_file"), "{missing}");
         std::fs::write(&file, "09".repeat(32)).unwrap();
         let own = Signer::new(Secret::new([9; 32]), None);
-        let signer = place.signer(true).await.unwrap();
+        let signer = service.signer(true).await.unwrap();
         assert!(opens(&own, &signer) && opens(&signer, &stored));
     }
 
     #[tokio::test]
     async fn a_key_that_is_missing_beside_tasks_or_damaged_is_refused_and_not_replaced() {
-        let mut place = Place::new();
-        let missing = place.signer(true).await.unwrap_err();
+        let mut service = Fixture::new();
+        let missing = service.signer(true).await.unwrap_err();
         assert!(missing.contains("--accept-loss"), "{missing}");
-        place.write("no");
-        assert!(place.signer(true).await.is_err());
-        assert_eq!(place.store.signing_key().await.unwrap(), None);
-        std::fs::remove_file(earlier_file(&place.config.data)).unwrap();
-        place.config.accept_loss = true;
-        place.signer(true).await.unwrap();
+        service.write("no");
+        assert!(service.signer(true).await.is_err());
+        assert_eq!(service.store.signing_key().await.unwrap(), None);
+        std::fs::remove_file(earlier_file(&service.config.data)).unwrap();
+        service.config.accept_loss = true;
+        service.signer(true).await.unwrap();
     }
 }

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 
 /// Shows the service once, or until the user quits.
 pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.place)?;
+    let config = Config::load(&args.home)?;
     let place = match kinora_store::is_shared(&config.store_url()) {
         // The URL may contain a password.
         true => "PostgreSQL".to_owned(),
@@ -34,7 +34,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
     let watches = std::io::stdout().is_terminal() && !is_dumb && !args.once && !args.json;
     beside::runtime()?.block_on(async {
-        let operations = beside::open(&args.place, "top").await?;
+        let operations = beside::open(&args.home, "top").await?;
         if watches {
             return watch(&*operations, &place).await;
         }

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &UsageArgs) -> Result<(), Failure> {
         model: args.model.clone(),
     };
     let rows = beside::runtime()?.block_on(async {
-        let operations = beside::open(&args.place, "usage").await?;
+        let operations = beside::open(&args.home, "usage").await?;
         operations.tallies(&request).await.map_err(beside::failed)
     })?;
     print(&if args.json {

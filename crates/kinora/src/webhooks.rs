@@ -12,7 +12,7 @@ use kinora_store::{
     Delivery, DeliveryState, SqliteOptions, StoreError, Webhook, WebhookChange, Webhooks,
 };
 
-use crate::cli::{AddArgs, DeliveriesArgs, PlaceArgs, WebhookArgs, WebhooksArgs, WebhooksCommand};
+use crate::cli::{AddArgs, DeliveriesArgs, HomeArgs, WebhookArgs, WebhooksArgs, WebhooksCommand};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
@@ -33,20 +33,20 @@ pub(crate) fn run(args: &WebhooksArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::because("The command could not start", error))?;
     match &args.command {
         WebhooksCommand::Add(args) => runtime.block_on(add(args)),
-        WebhooksCommand::List { json, place } => runtime.block_on(list(*json, place)),
+        WebhooksCommand::List { json, home } => runtime.block_on(list(*json, home)),
         WebhooksCommand::Remove(args) => runtime.block_on(remove(args)),
         WebhooksCommand::Rotate(args) => runtime.block_on(rotate(args)),
         WebhooksCommand::Test(args) => runtime.block_on(test(args)),
         WebhooksCommand::Deliveries(args) => runtime.block_on(deliveries(args)),
-        WebhooksCommand::Redeliver { number, place } => runtime.block_on(redeliver(*number, place)),
+        WebhooksCommand::Redeliver { number, home } => runtime.block_on(redeliver(*number, home)),
     }
 }
 
-fn open(place: &PlaceArgs) -> Result<Arc<dyn Webhooks>, Failure> {
-    let config = Config::load(place)?;
+fn open(home: &HomeArgs) -> Result<Arc<dyn Webhooks>, Failure> {
+    let config = Config::load(home)?;
     folder::refuse_unfinished_restore(&config.data)?;
     let opened = kinora_store::open_webhooks(&config.store_url(), &SqliteOptions::default());
-    opened.map_err(|error| hint::not_opened(error, "webhooks list", place))
+    opened.map_err(|error| hint::not_opened(error, "webhooks list", home))
 }
 
 fn failed(error: StoreError) -> Failure {
@@ -79,7 +79,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
         let checked = reference_url::check(url, "--url");
         checked.map_err(|refusal| Failure::new(format!("--url: {}", refusal.message)))?;
     }
-    let store = open(&args.place)?;
+    let store = open(&args.home)?;
     let webhooks = store.webhooks().await.map_err(failed)?;
     let own = webhooks.iter().filter(|one| one.project == project);
     if own.count() >= WEBHOOKS_MAX {
@@ -108,8 +108,8 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn list(json: bool, place: &PlaceArgs) -> Result<(), Failure> {
-    let webhooks = open(place)?.webhooks().await.map_err(failed)?;
+async fn list(json: bool, home: &HomeArgs) -> Result<(), Failure> {
+    let webhooks = open(home)?.webhooks().await.map_err(failed)?;
     let now_ms = SystemClock.now_ms();
     print(&match json {
         true => listing::webhooks_json(&webhooks, now_ms),
@@ -119,7 +119,7 @@ async fn list(json: bool, place: &PlaceArgs) -> Result<(), Failure> {
 }
 
 async fn remove(args: &WebhookArgs) -> Result<(), Failure> {
-    let store = open(&args.place)?;
+    let store = open(&args.home)?;
     let Webhook { id, .. } = find(&*store, &args.id).await?;
     let remove = WebhookChange::Remove { id };
     store.change_webhook(remove).await.map_err(failed)?;
@@ -128,7 +128,7 @@ async fn remove(args: &WebhookArgs) -> Result<(), Failure> {
 }
 
 async fn rotate(args: &WebhookArgs) -> Result<(), Failure> {
-    let store = open(&args.place)?;
+    let store = open(&args.home)?;
     let Webhook { id, .. } = find(&*store, &args.id).await?;
     let secret = WebhookSecret::new(random()?);
     let rotate = WebhookChange::Rotate {
@@ -142,7 +142,7 @@ async fn rotate(args: &WebhookArgs) -> Result<(), Failure> {
 }
 
 async fn test(args: &WebhookArgs) -> Result<(), Failure> {
-    let store = open(&args.place)?;
+    let store = open(&args.home)?;
     let Webhook { id, .. } = find(&*store, &args.id).await?;
     let event = format!("evt_test_{}", random_name()?);
     let test = WebhookChange::Test {
@@ -184,7 +184,7 @@ fn tested(delivery: &Delivery) -> Option<Result<(), Failure>> {
 }
 
 async fn deliveries(args: &DeliveriesArgs) -> Result<(), Failure> {
-    let store = open(&args.place)?;
+    let store = open(&args.home)?;
     let Webhook { id, .. } = find(&*store, &args.id).await?;
     let found = store.deliveries(&id, args.count as usize).await;
     let found = found.map_err(failed)?;
@@ -195,9 +195,9 @@ async fn deliveries(args: &DeliveriesArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn redeliver(number: u64, place: &PlaceArgs) -> Result<(), Failure> {
+async fn redeliver(number: u64, home: &HomeArgs) -> Result<(), Failure> {
     let again = WebhookChange::Redeliver { number };
-    let changed = open(place)?.change_webhook(again).await;
+    let changed = open(home)?.change_webhook(again).await;
     if !changed.map_err(failed)? {
         return Err(Failure::new(format!(
             "There is no delivered or given-up delivery {number}."

@@ -8,7 +8,7 @@ use std::path::Path;
 use kinora_contract::Clock;
 use kinora_store::KeyStore;
 
-use crate::cli::PlaceArgs;
+use crate::cli::HomeArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::keys::NewKeyParts;
@@ -21,7 +21,7 @@ pub(crate) async fn greet(
     keys: &dyn KeyStore,
     config: &Config,
     base_url: &str,
-    place: &PlaceArgs,
+    home: &HomeArgs,
 ) -> Result<(), Failure> {
     let failed = |error| Failure::because("The store does not answer", error);
     if !keys.list_keys().await.map_err(failed)?.is_empty() {
@@ -43,7 +43,7 @@ pub(crate) async fn greet(
     };
     print(&format!(
         "\n{handover}{}",
-        first_steps(config, base_url, place)
+        first_steps(config, base_url, home)
     ));
     Ok(())
 }
@@ -68,7 +68,7 @@ fn in_file(path: &Path) -> String {
     )
 }
 
-fn first_steps(config: &Config, base_url: &str, place: &PlaceArgs) -> String {
+fn first_steps(config: &Config, base_url: &str, home: &HomeArgs) -> String {
     let model = config.models.first().map_or("MODEL", |model| &*model.id);
     let page = match config.studio.enabled {
         true => {
@@ -98,7 +98,7 @@ Results are stored in {}. Make a key for each client:
 "#,
         hint::program(),
         config.results_shown(),
-        hint::command("keys create --name NAME", place),
+        hint::command("keys create --name NAME", home),
     )
 }
 
@@ -119,11 +119,11 @@ mod tests {
 
     #[test]
     fn the_first_steps_lead_to_this_store() {
-        let place = PlaceArgs {
+        let home = HomeArgs {
             data: Some("my data".into()),
             config: None,
         };
-        let text = first_steps(&Config::defaults(), "http://x:1", &place);
+        let text = first_steps(&Config::defaults(), "http://x:1", &home);
         assert!(text.contains("curl http://x:1/v1/videos "), "{text}");
         assert!(
             text.contains("  KINORA_URL=http://x:1 ") && text.contains(" generate "),
@@ -142,11 +142,11 @@ mod tests {
     fn p14_results_elsewhere_are_shown_by_their_address_without_its_secret() {
         let mut config = Config::defaults();
         config.results.url = "s3://id:secret@host/bucket?token=secret".to_owned();
-        let place = PlaceArgs {
+        let home = HomeArgs {
             data: None,
             config: None,
         };
-        let text = first_steps(&config, "http://x:1", &place);
+        let text = first_steps(&config, "http://x:1", &home);
         assert!(text.contains("stored in s3://host/bucket."), "{text}");
         assert!(!text.contains("secret"), "{text}");
     }

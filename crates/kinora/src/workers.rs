@@ -17,7 +17,7 @@ const HEADS: [&str; 9] = [
 
 /// Lists the live workers.
 pub(crate) fn run(args: &WorkersArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.place)?;
+    let config = Config::load(&args.home)?;
     folder::refuse_unfinished_restore(&config.data)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &WorkersArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::because("The command could not start", error))?;
     let url = config.store_url();
     let living = runtime.block_on(kinora_store::living_workers(&url, &SystemClock));
-    let living = living.map_err(|error| hint::not_opened(error, "workers", &args.place))?;
+    let living = living.map_err(|error| hint::not_opened(error, "workers", &args.home))?;
     print(&if args.json {
         as_json(&living)
     } else {

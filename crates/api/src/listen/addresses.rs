@@ -28,7 +28,7 @@ struct Network {
 
 /// One of an address's places.
 #[derive(Debug)]
-pub(crate) struct AddressPlace {
+pub(crate) struct AddressPermit {
     of: Addresses,
     address: IpAddr,
 }
@@ -46,7 +46,7 @@ impl Addresses {
 
     /// Takes a place for `address`; `None` if it, or a network it belongs to, has reached its
     /// maximum.
-    pub(crate) fn take(&self, address: IpAddr) -> Option<AddressPlace> {
+    pub(crate) fn take(&self, address: IpAddr) -> Option<AddressPermit> {
         let mut open = self.lock();
         let is_free = |(network, times): (Network, usize)| {
             let max = self.max.saturating_mul(times).min(self.network_max);
@@ -59,7 +59,7 @@ impl Addresses {
             *open.entry(network).or_default() += 1;
         }
         drop(open);
-        Some(AddressPlace {
+        Some(AddressPermit {
             of: self.clone(),
             address,
         })
@@ -70,7 +70,7 @@ impl Addresses {
     }
 }
 
-impl Drop for AddressPlace {
+impl Drop for AddressPermit {
     fn drop(&mut self) {
         let mut open = self.of.lock();
         for (network, _) in networks_of(self.address) {

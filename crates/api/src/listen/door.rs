@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use super::places::{AddressPlace, Addresses};
+use super::addresses::{AddressPermit, Addresses};
 use super::plain::{self, Lingering};
 use super::{Guards, ListenSettings};
 use crate::proxies::TrustedProxies;
@@ -52,7 +52,7 @@ pub(super) struct Door {
 #[derive(Debug)]
 pub(super) struct Entry {
     _place: OwnedSemaphorePermit,
-    _of_address: Option<AddressPlace>,
+    _of_address: Option<AddressPermit>,
 }
 
 /// Why a connection is refused.

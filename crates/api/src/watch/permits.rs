@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::buffers::Full;
 
-/// Hands out places. Clones share them.
+/// Hands out permits. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Places {
+pub(crate) struct WaitPermits {
     taken: Arc<Mutex<Taken>>,
     max: usize,
     of_key_max: usize,
@@ -19,14 +19,14 @@ struct Taken {
     of: HashMap<Arc<str>, usize>,
 }
 
-/// A taken place; dropping it frees it.
+/// A taken permit; dropping it frees it.
 #[derive(Debug)]
-pub(crate) struct Place {
-    places: Places,
+pub(crate) struct WaitPermit {
+    permits: WaitPermits,
     key: Arc<str>,
 }
 
-impl Places {
+impl WaitPermits {
     pub(super) fn new(max: usize, of_key_max: usize) -> Self {
         Self {
             taken: Arc::default(),
@@ -35,8 +35,8 @@ impl Places {
         }
     }
 
-    /// Takes a place for the key with this id.
-    pub(crate) fn take(&self, key: &str) -> Result<Place, Full> {
+    /// Takes a permit for the key with this id.
+    pub(crate) fn take(&self, key: &str) -> Result<WaitPermit, Full> {
         let mut taken = self.lock();
         let (name, own) = match taken.of.get_key_value(key) {
             Some((name, own)) => (name.clone(), *own),
@@ -50,8 +50,8 @@ impl Places {
         }
         taken.all += 1;
         taken.of.insert(name.clone(), own + 1);
-        Ok(Place {
-            places: self.clone(),
+        Ok(WaitPermit {
+            permits: self.clone(),
             key: name,
         })
     }
@@ -61,9 +61,9 @@ impl Places {
     }
 }
 
-impl Drop for Place {
+impl Drop for WaitPermit {
     fn drop(&mut self) {
-        let mut taken = self.places.lock();
+        let mut taken = self.permits.lock();
         taken.all -= 1;
         if let Some(own) = taken.of.get_mut(&self.key) {
             *own -= 1;
@@ -79,20 +79,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn p08_places_are_bounded_for_all_and_for_each_key_and_come_back() {
-        let places = Places::new(3, 2);
-        let held = [places.take("one").unwrap(), places.take("one").unwrap()];
-        assert_eq!(places.take("one").unwrap_err(), Full::Owner);
-        let other = places.take("two").unwrap();
-        assert_eq!(places.take("two").unwrap_err(), Full::All);
+    fn p08_waits_are_bounded_for_all_and_for_each_key_and_come_back() {
+        let permits = WaitPermits::new(3, 2);
+        let held = [permits.take("one").unwrap(), permits.take("one").unwrap()];
+        assert_eq!(permits.take("one").unwrap_err(), Full::Owner);
+        let other = permits.take("two").unwrap();
+        assert_eq!(permits.take("two").unwrap_err(), Full::All);
         drop(other);
-        let _other = places.take("two").unwrap();
+        let _other = permits.take("two").unwrap();
         drop(held);
-        drop(places.take("one").unwrap());
+        drop(permits.take("one").unwrap());
         assert_eq!(
-            places.lock().of.len(),
+            permits.lock().of.len(),
             1,
-            "keys without places are forgotten"
+            "keys without permits are forgotten"
         );
     }
 }

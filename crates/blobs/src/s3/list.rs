@@ -10,8 +10,8 @@ use super::bucket::Bucket;
 use super::error::unavailable;
 use crate::{BlobEntry, BlobError, BlobKey, EntryStream, PAGE_MAX};
 
-/// The position of a listing.
-enum Place {
+/// How far a list is.
+enum PageCursor {
     Begin,
     After(String),
     End,
@@ -20,9 +20,9 @@ enum Place {
 /// All entries whose keys begin with `prefix`.
 pub(super) fn pages(bucket: Arc<Bucket>, prefix: &str) -> EntryStream {
     let prefix = format!("{}{prefix}", bucket.address.prefix);
-    let pages = stream::try_unfold(Place::Begin, move |place| {
+    let pages = stream::try_unfold(PageCursor::Begin, move |cursor| {
         let (bucket, prefix) = (bucket.clone(), prefix.clone());
-        async move { page(&bucket, &prefix, place).await }
+        async move { page(&bucket, &prefix, cursor).await }
     });
     Box::pin(full(pages))
 }
@@ -40,12 +40,12 @@ fn full(
 async fn page(
     bucket: &Bucket,
     prefix: &str,
-    place: Place,
-) -> Result<Option<(Vec<BlobEntry>, Place)>, BlobError> {
-    let page_token = match place {
-        Place::Begin => None,
-        Place::After(token) => Some(token),
-        Place::End => return Ok(None),
+    cursor: PageCursor,
+) -> Result<Option<(Vec<BlobEntry>, PageCursor)>, BlobError> {
+    let page_token = match cursor {
+        PageCursor::Begin => None,
+        PageCursor::After(token) => Some(token),
+        PageCursor::End => return Ok(None),
     };
     let options = PaginatedListOptions {
         max_keys: Some(PAGE_MAX),
@@ -58,7 +58,7 @@ async fn page(
     let own = &bucket.address.prefix;
     let objects = listed.result.objects.iter();
     let entries = objects.filter_map(|object| entry(own, object)).collect();
-    let next = listed.page_token.map_or(Place::End, Place::After);
+    let next = listed.page_token.map_or(PageCursor::End, PageCursor::After);
     Ok(Some((entries, next)))
 }
 

@@ -18,14 +18,14 @@ const BASE_URL: &str = "http://kinora.test";
 
 /// Where a service keeps its things, by variables.
 #[derive(Clone, Default)]
-struct Place(Vec<(&'static str, String)>);
+struct Variables(Vec<(&'static str, String)>);
 
-impl Place {
+impl Variables {
     /// A database with a schema, and results in a bucket.
     fn shared(database: &str, s3: &TestS3) -> Self {
-        let place = Self(vec![("KINORA_STORE_URL", database.to_owned())]).and_results(s3);
-        run(place.command(&["migrate"])).ok();
-        place
+        let variables = Self(vec![("KINORA_STORE_URL", database.to_owned())]).and_results(s3);
+        run(variables.command(&["migrate"])).ok();
+        variables
     }
 
     fn and_results(mut self, s3: &TestS3) -> Self {
@@ -113,7 +113,7 @@ impl Made {
 
 /// Makes a video for each of these models on this folder, and stops.
 fn made_on(data: &DataFolder, models: &[&str]) -> Vec<Made> {
-    let server = Place::default().start(data);
+    let server = Variables::default().start(data);
     let client = server.client();
     let ids: Vec<String> = models
         .iter()
@@ -133,19 +133,19 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
     let mut made = made_on(&data, &["kinora-a1", "kinora-b1"]);
     let (_, secret) = add(&data, &["--url", &receiver.url("hook")]);
     let webhooks = list(&data);
-    let idle = Place::default().over(Setup::on(&data)).without_worker();
+    let idle = Variables::default().over(Setup::on(&data)).without_worker();
     let server = idle.start();
     let queued = keyed(&server.client()).id().to_owned();
     stop(server);
 
     let first = data.beside("first");
-    let report = run(Place::default().export(&data, &first, &["--json"])).ok();
+    let report = run(Variables::default().export(&data, &first, &["--json"])).ok();
     let report: Value = serde_json::from_str(&report).unwrap();
     assert_eq!(
         (&report["tasks"]["unfinished"], &report["results"]["files"]),
         (&1.into(), &6.into())
     );
-    let there = Place::shared(&Postgres::shared().database(), &s3);
+    let there = Variables::shared(&Postgres::shared().database(), &s3);
     let machine = DataFolder::to_restore(&data);
     for point in ["import.file:2", "import.tasks:1", "import.filled:1"] {
         let mut command = there.import(&first, &machine);
@@ -178,7 +178,7 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
     let (second, third) = (data.beside("second"), data.beside("third"));
     run(there.export(&machine, &second, &["--results", "reference"])).ok();
     assert!(!second.join("results").exists());
-    let half = Place::default().and_results(&s3);
+    let half = Variables::default().and_results(&s3);
     let folder = DataFolder::to_restore(&data);
     run(half.import(&second, &folder)).ok();
     let server = half.start(&folder);
@@ -186,8 +186,8 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
     stop(server);
     run(half.export(&folder, &third, &[])).ok();
     let home = DataFolder::to_restore(&data);
-    run(Place::default().import(&third, &home)).ok();
-    let server = Place::default().start(&home);
+    run(Variables::default().import(&third, &home)).ok();
+    let server = Variables::default().start(&home);
     made.iter().for_each(|video| video.assert_kept(&server));
     let client = server.client();
     assert_eq!(keyed(&client).id(), queued);
@@ -197,9 +197,9 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
 }
 
 /// Files of a task that a newer copy of the database may have accepted.
-fn assert_orphans_are_found(place: &Place, s3: &TestS3) {
-    let orphans = |flags: &[&str]| run(place.command(&[&["orphans"], flags].concat())).ok();
-    assert!(orphans(&[]).contains("Every file has its task"));
+fn assert_orphans_are_found(variables: &Variables, s3: &TestS3) {
+    let orphans = |flags: &[&str]| run(variables.command(&[&["orphans"], flags].concat())).ok();
+    assert!(orphans(&[]).contains("No file is without its task"));
     let stray = "kinora/videos/video_7zzzzzzzzz0000000000000000/9/video.mp4";
     s3.put(stray, "x".into());
     let found = orphans(&[]);
@@ -227,7 +227,7 @@ fn find(folder: &Path, name: &str) -> PathBuf {
 fn a_damaged_export_and_a_store_that_is_not_empty_are_refused_and_nothing_changes() {
     let data = DataFolder::default();
     let made = made_on(&data, &["kinora-b1"]);
-    let (to, here) = (data.beside("export"), Place::default());
+    let (to, here) = (data.beside("export"), Variables::default());
     run(here.export(&data, &to, &[])).ok();
     for name in ["video.mp4", "tasks.jsonl", "store.json"] {
         let path = find(&to, name);
@@ -253,7 +253,7 @@ fn a_damaged_export_and_a_store_that_is_not_empty_are_refused_and_nothing_change
 
     // Results of another store.
     let other = DataFolder::default();
-    let strange = Place(vec![(
+    let strange = Variables(vec![(
         "KINORA_RESULTS_URL",
         other.path().join("results").display().to_string(),
     )]);
@@ -269,7 +269,7 @@ fn a_damaged_export_and_a_store_that_is_not_empty_are_refused_and_nothing_change
 fn an_export_goes_on_where_it_stopped_and_tells_what_is_missing() {
     let data = DataFolder::default();
     made_on(&data, &["kinora-b1"]);
-    let (to, here) = (data.beside("export"), Place::default());
+    let (to, here) = (data.beside("export"), Variables::default());
     let partial = data.beside("export.partial");
     for point in ["export.records:1", "export.file:2"] {
         let mut command = here.export(&data, &to, &[]);
@@ -296,10 +296,10 @@ fn an_export_goes_on_where_it_stopped_and_tells_what_is_missing() {
     let none = run(here.export(&DataFolder::default(), &data.beside("none"), &[]));
     assert_fails_with(&none, "There is no store");
     let database = Postgres::shared().database();
-    let place = Place(vec![("KINORA_STORE_URL", database)]);
-    let refused = run(place.import(&to, &DataFolder::default()));
+    let variables = Variables(vec![("KINORA_STORE_URL", database)]);
+    let refused = run(variables.import(&to, &DataFolder::default()));
     assert_fails_with(&refused, "kinora migrate");
-    let mut backup = place.command(&["backup"]);
+    let mut backup = variables.command(&["backup"]);
     backup.arg(data.beside("backup"));
     assert_fails_with(&run(backup), "pg_dump");
 }

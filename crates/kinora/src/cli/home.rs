@@ -1,12 +1,12 @@
-//! The flags that lead to a service's data.
+//! The flags that lead to the home of a service: its data and its configuration.
 
 use std::path::PathBuf;
 
 use clap::Args;
 
-/// The location of a service's data; the same for every command.
+/// Where the service is at home; the same for every command.
 #[derive(Clone, Debug, Default, Args)]
-pub(crate) struct PlaceArgs {
+pub(crate) struct HomeArgs {
     /// Folder for tasks, results and secrets [default: ./kinora-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::place::PlaceArgs;
+use super::home::HomeArgs;
 
 /// Flags of `kinora keys`.
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ pub(crate) enum KeysCommand {
         #[arg(value_name = "ID|NAME")]
         key: String,
         #[command(flatten)]
-        place: PlaceArgs,
+        home: HomeArgs,
     },
 }
 
@@ -63,7 +63,7 @@ pub(crate) struct ListArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }
 
 /// Flags of `kinora keys log`.
@@ -76,7 +76,7 @@ pub(crate) struct LogArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }
 
 /// Flags of `kinora keys rotate`.
@@ -89,7 +89,7 @@ pub(crate) struct RotateArgs {
     #[arg(long, value_name = "HOURS", default_value_t = 0)]
     pub(crate) grace: u32,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }
 
 /// Flags of `kinora keys create`.
@@ -120,5 +120,5 @@ pub(crate) struct CreateArgs {
     #[arg(long, value_name = "TASKS")]
     pub(crate) unfinished_max: Option<u32>,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }

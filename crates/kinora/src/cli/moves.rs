@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::place::PlaceArgs;
+use super::home::HomeArgs;
 
 /// Flags of `kinora export`.
 #[derive(Debug, Args)]
@@ -29,7 +29,7 @@ pub(crate) struct ExportArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }
 
 /// Ways to export results.
@@ -58,5 +58,5 @@ pub(crate) struct ImportArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::place::PlaceArgs;
+use super::home::HomeArgs;
 use crate::date::parse_day;
 
 /// Flags of `kinora top`.
@@ -21,7 +21,7 @@ pub(crate) struct TopArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }
 
 /// Flags of `kinora usage`.
@@ -52,5 +52,5 @@ pub(crate) struct UsageArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::place::PlaceArgs;
+use super::home::HomeArgs;
 
 /// Flags of `kinora webhooks`.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub(crate) enum WebhooksCommand {
         #[arg(long)]
         json: bool,
         #[command(flatten)]
-        place: PlaceArgs,
+        home: HomeArgs,
     },
     /// Remove a webhook and its deliveries.
     #[command(after_help = "For example:\n  kinora webhooks remove wh_abcdefghijkl")]
@@ -64,7 +64,7 @@ pub(crate) enum WebhooksCommand {
         #[arg(value_name = "NUMBER")]
         number: u64,
         #[command(flatten)]
-        place: PlaceArgs,
+        home: HomeArgs,
     },
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct AddArgs {
     #[arg(long, default_value = "default")]
     pub(crate) project: String,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }
 
 /// A webhook.
@@ -88,7 +88,7 @@ pub(crate) struct WebhookArgs {
     #[arg(value_name = "ID")]
     pub(crate) id: String,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }
 
 /// Flags of `kinora webhooks deliveries`.
@@ -104,5 +104,5 @@ pub(crate) struct DeliveriesArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) place: PlaceArgs,
+    pub(crate) home: HomeArgs,
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Config, DEFAULT_FILE, OptionalAddress, lenient};
-use crate::cli::{PlaceArgs, ServeArgs, WorkerArgs};
+use crate::cli::{HomeArgs, ServeArgs, WorkerArgs};
 use crate::failure::Failure;
 use crate::overlay;
 
@@ -11,9 +11,9 @@ use crate::overlay;
 const ACCEPT_LOSS: &str = "KINORA_ACCEPT_LOSS";
 
 impl Config {
-    /// Reads file and variables, and applies the flags common to all commands.
-    pub(crate) fn load(place: &PlaceArgs) -> Result<Self, Failure> {
-        let config = Self::placed(place, &variables())?;
+    /// Reads file and variables, and applies the flags that every command has.
+    pub(crate) fn load(home: &HomeArgs) -> Result<Self, Failure> {
+        let config = Self::placed(home, &variables())?;
         config.check()?;
         Ok(config)
     }
@@ -33,7 +33,7 @@ impl Config {
             // Flags override variables; the last entry wins.
             variables.push(("KINORA_WORKER_ENABLED".to_owned(), "false".to_owned()));
         }
-        let mut config = Self::placed(&args.place, &variables)?;
+        let mut config = Self::placed(&args.home, &variables)?;
         if let Some(listen) = &args.listen {
             config.listen.clone_from(listen);
         }
@@ -50,7 +50,7 @@ impl Config {
 
     /// File and variables, with the flags of `kinora worker`.
     pub(crate) fn for_working(args: &WorkerArgs) -> Result<Self, Failure> {
-        let mut config = Self::placed(&args.place, &variables())?;
+        let mut config = Self::placed(&args.home, &variables())?;
         if let Some(listen) = &args.health_listen {
             config.worker.health_listen = OptionalAddress(Some(listen.clone()));
         }
@@ -66,14 +66,14 @@ impl Config {
         Ok(config)
     }
 
-    fn placed(place: &PlaceArgs, variables: &[(String, String)]) -> Result<Self, Failure> {
+    fn placed(home: &HomeArgs, variables: &[(String, String)]) -> Result<Self, Failure> {
         let named = variables.iter().find(|(name, _)| name == "KINORA_CONFIG");
-        let path = place
+        let path = home
             .config
             .clone()
             .or_else(|| named.map(|(_, path)| path.into()));
         let mut config = Self::read(path.as_deref(), variables)?;
-        if let Some(data) = &place.data {
+        if let Some(data) = &home.data {
             config.data.clone_from(data);
         }
         Ok(config)

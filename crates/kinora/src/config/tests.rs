@@ -1,7 +1,7 @@
 //! Defaults, overrides, and invalid settings.
 
 use super::*;
-use crate::cli::{PlaceArgs, ServeArgs};
+use crate::cli::{HomeArgs, ServeArgs};
 
 fn read(file: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
     let folder = tempfile::tempdir().unwrap();
@@ -69,7 +69,7 @@ fn variables_override_the_file_and_the_file_the_defaults() {
 #[test]
 fn flags_override_all_and_are_judged() {
     let mut args = ServeArgs {
-        place: PlaceArgs::default(),
+        home: HomeArgs::default(),
         listen: Some("localhost:8081".parse().unwrap()),
         base_url: Some("https://video.example.com".to_owned()),
         no_worker: false,

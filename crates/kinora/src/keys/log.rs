@@ -14,7 +14,7 @@ const HEADS: [&str; 7] = ["TIME", "ACTION", "KEY", "NAME", "PROJECT", "NEW KEY",
 
 /// Shows the log.
 pub(super) async fn show(args: &LogArgs) -> Result<(), Failure> {
-    let operations = beside::open(&args.place, "keys log").await?;
+    let operations = beside::open(&args.home, "keys log").await?;
     let log = operations.key_log(args.project.as_deref()).await;
     let log = log.map_err(beside::failed)?;
     print(&match args.json {

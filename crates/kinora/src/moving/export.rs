@@ -31,7 +31,7 @@ const NAMED_MAX: usize = 5;
 
 /// Makes an export, and prints its contents.
 pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.place)?;
+    let config = Config::load(&args.home)?;
     folder::refuse_unfinished_restore(&config.data)?;
     let url = config.store_url();
     if !kinora_store::is_shared(&url) && !args.accept_loss {
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     }
     runtime()?.block_on(async {
         let store = kinora_store::open_export(&url).await;
-        let store = store.map_err(|error| hint::not_opened(error, "serve", &args.place))?;
+        let store = store.map_err(|error| hint::not_opened(error, "serve", &args.home))?;
         export(args, &config, store).await
     })
 }

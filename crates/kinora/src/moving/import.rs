@@ -26,7 +26,7 @@ use crate::{folder, hint};
 
 /// Imports an export, and prints the next step.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
-    let config = Config::load(&args.place)?;
+    let config = Config::load(&args.home)?;
     folder::refuse_unfinished_restore(&config.data)?;
     let manifest = Manifest::read(&args.source)?;
     runtime()?.block_on(import(args, &config, &manifest))?;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
             "Imported {}; verified.\nUnfinished tasks run when the service starts, and idempotency keys, API keys and \
              result addresses go on working. Start it with the configuration that names this store:\n\n  {}\n",
             manifest.contents(),
-            hint::command("serve", &args.place)
+            hint::command("serve", &args.home)
         ),
     });
     Ok(())

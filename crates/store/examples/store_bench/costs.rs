@@ -9,7 +9,7 @@ use kinora_store::{
 use crate::Failure;
 use crate::filling::{EXPIRY_MS, filled};
 use crate::subjects::{
-    Kind, NOW_MS, PROJECT, Place, artifact, claiming_one, id, percentiles, task,
+    Backing, Kind, NOW_MS, PROJECT, artifact, claiming_one, id, percentiles, task,
 };
 
 /// Tasks of the smallest store, finished and queued.
@@ -33,12 +33,12 @@ struct Subject {
 }
 
 pub(crate) async fn measure(kind: Kind, finished: u64, queued: u64) -> Result<(), Failure> {
-    let place = Place::new(kind)?;
+    let backing = Backing::new(kind)?;
     let sizes = [FEW, (finished / 10, queued / 10), (finished, queued)];
     let mut subjects = Vec::new();
     for (finished, queued) in sizes {
         subjects.push(Subject {
-            stores: filled(&place, &format!("{finished}.db"), finished, queued).await?,
+            stores: filled(&backing, &format!("{finished}.db"), finished, queued).await?,
             finished,
             waits: Vec::new(),
             submitted: 0,

@@ -8,19 +8,19 @@ use kinora_test_postgres::Server;
 use rusqlite::{Connection, params};
 
 use crate::Failure;
-use crate::subjects::{NOW_MS, PROJECT, Place, artifact, claiming_one, id, opened, task};
+use crate::subjects::{Backing, NOW_MS, PROJECT, artifact, claiming_one, id, opened, task};
 
 /// When finished tasks expire.
 pub(crate) const EXPIRY_MS: u64 = NOW_MS + 100_000_000;
 
 /// A store with so many finished tasks, whose numbers begin at 0, and so many queued ones, which follow.
 pub(crate) async fn filled(
-    place: &Place,
+    backing: &Backing,
     name: &str,
     finished: u64,
     queued: u64,
 ) -> Result<Stores, Failure> {
-    let url = place.empty(name).await?;
+    let url = backing.empty(name).await?;
     let stores = opened(&url).await?;
     stores.tasks.insert(task(id(0), PROJECT)).await?;
     for claim in stores.work.claim(claiming_one(0)).await? {
@@ -34,9 +34,9 @@ pub(crate) async fn filled(
         (0, 1..finished),
         (finished, finished + 1..finished + queued),
     ];
-    match place {
-        Place::Folder(_) => copy_in_sqlite(url.trim_start_matches("sqlite:"), copies)?,
-        Place::Server(server) => copy_in_postgres(server, &url, copies),
+    match backing {
+        Backing::Folder(_) => copy_in_sqlite(url.trim_start_matches("sqlite:"), copies)?,
+        Backing::Server(server) => copy_in_postgres(server, &url, copies),
     }
     opened(&url).await
 }
@@ -54,8 +54,8 @@ fn copy_in_sqlite(path: &str, copies: [(u64, Range<u64>); 2]) -> Result<(), Fail
             "INSERT INTO tasks (seq, id, {more}) SELECT ?1, ?2, {more} FROM tasks WHERE id = ?3"
         ))?;
         for number in numbers {
-            let place = i64::try_from(number + 10_000_000)?;
-            query.execute(params![place, id(number).to_string(), id(of).to_string()])?;
+            let backing = i64::try_from(number + 10_000_000)?;
+            query.execute(params![backing, id(number).to_string(), id(of).to_string()])?;
         }
     }
     copying.execute(
@@ -69,8 +69,8 @@ fn copy_in_sqlite(path: &str, copies: [(u64, Range<u64>); 2]) -> Result<(), Fail
 }
 
 fn copy_in_postgres(server: &Server, url: &str, copies: [(u64, Range<u64>); 2]) {
-    let more = format!("{COLUMNS}, model, place, deaths, cost, fetch_state, fetch_tries");
-    let mut script = "CREATE TEMP TABLE copies (place bigint, id text, of text);\n\
+    let more = format!("{COLUMNS}, model, backing, deaths, cost, fetch_state, fetch_tries");
+    let mut script = "CREATE TEMP TABLE copies (backing bigint, id text, of text);\n\
         COPY copies FROM STDIN;\n"
         .to_owned();
     for (of, numbers) in copies {
@@ -89,10 +89,10 @@ fn copy_in_postgres(server: &Server, url: &str, copies: [(u64, Range<u64>); 2]) 
     let _ = write!(
         script,
         "\\.\n\
-        INSERT INTO tasks (seq, id, {more}) SELECT c.place, c.id, {} FROM copies c JOIN tasks t ON t.id = c.of;\n\
+        INSERT INTO tasks (seq, id, {more}) SELECT c.backing, c.id, {} FROM copies c JOIN tasks t ON t.id = c.of;\n\
         SELECT setval('task_seq', 1000000000);\n\
         UPDATE projects SET tasks = n.tasks, bytes = n.bytes, waiting = n.waiting, unfinished = n.waiting FROM \
-        (SELECT project, count(*) AS tasks, sum(charged_bytes) AS bytes, count(*) FILTER (WHERE place = 1) AS waiting \
+        (SELECT project, count(*) AS tasks, sum(charged_bytes) AS bytes, count(*) FILTER (WHERE backing = 1) AS waiting \
         FROM tasks GROUP BY project) n WHERE n.project = name;\n",
         read.join(", ")
     );

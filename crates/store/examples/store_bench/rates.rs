@@ -7,7 +7,7 @@ use kinora_store::{Lease, Stores, Work};
 use kinora_test_postgres::Server;
 
 use crate::Failure;
-use crate::subjects::{Kind, Place, artifact, claiming_one, id, opened, percentiles, task};
+use crate::subjects::{Backing, Kind, artifact, claiming_one, id, opened, percentiles, task};
 
 const LENGTH: Duration = Duration::from_secs(4);
 const CLIENTS: [u64; 3] = [1, 64, 256];
@@ -21,19 +21,19 @@ const PROJECTS: u64 = 7;
 const BATCHERS: u32 = 4;
 
 pub(crate) async fn measure(kind: Kind) -> Result<(), Failure> {
-    let place = Place::new(kind)?;
+    let backing = Backing::new(kind)?;
     println!("| operation | at once | per second | p50 ms | p99 ms |\n|---|---|---|---|---|");
     for clients in CLIENTS {
-        let url = place.empty(&format!("{clients}.db")).await?;
+        let url = backing.empty(&format!("{clients}.db")).await?;
         let stores = opened(&url).await?;
-        if let Place::Server(server) = &place {
+        if let Backing::Server(server) = &backing {
             raw_inserts(server, &url, clients);
         }
         inserts(&stores, clients).await?;
         if Some(&clients) == CLIENTS.last() {
             claims(std::slice::from_ref(&stores)).await?;
             claims_and_finishes(&stores).await?;
-            if matches!(place, Place::Server(_)) {
+            if matches!(backing, Backing::Server(_)) {
                 let mut processes = Vec::new();
                 for _ in 0..PROCESSES {
                     processes.push(opened(&url).await?);
@@ -41,7 +41,7 @@ pub(crate) async fn measure(kind: Kind) -> Result<(), Failure> {
                 claims(&processes).await?;
             }
             polls(&stores, WORKERS).await?;
-            if let Place::Server(server) = &place {
+            if let Backing::Server(server) = &backing {
                 raw_selects(server, &url);
             }
         }
@@ -54,7 +54,7 @@ fn raw_inserts(server: &Server, url: &str, clients: u64) {
     server.run(url, "CREATE TABLE raw (LIKE tasks INCLUDING ALL)");
     let row = "'project', 'kinora-a1', 'waiting', 1, 0, 0, 0, 1790000000000, 1, repeat('specification ', 45), '{}', \
                1, 0, 0, 0, 0";
-    let columns = "id, seq, project, model, phase, place, progress, attempt, deaths, created_at_ms, spec_version, \
+    let columns = "id, seq, project, model, phase, backing, progress, attempt, deaths, created_at_ms, spec_version, \
                    spec, metadata, cost, reference_bytes, charged_bytes, fetch_state, fetch_tries";
     let of = |rows: u32| {
         format!(

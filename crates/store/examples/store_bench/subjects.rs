@@ -28,12 +28,12 @@ pub(crate) enum Kind {
 }
 
 /// Where stores are kept until the end.
-pub(crate) enum Place {
+pub(crate) enum Backing {
     Folder(TempDir),
     Server(Server),
 }
 
-impl Place {
+impl Backing {
     pub(crate) fn new(kind: Kind) -> Result<Self, Failure> {
         Ok(match kind {
             Kind::Sqlite => Self::Folder(tempfile::tempdir_in(".")?),

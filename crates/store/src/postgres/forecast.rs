@@ -13,7 +13,7 @@ use super::rows::parse_id;
 use super::shared::Shared;
 use super::statement::Statement;
 use crate::StoreError;
-use crate::queue::{Picture, Place, Runs, Turns, Waits};
+use crate::queue::{Picture, QueuePlace, Runs, Turns, Waits};
 
 /// Tasks of each place in the queue that are read, of all projects alike: those further back have no position.
 const READ_MAX: u64 = 20_000;
@@ -94,7 +94,7 @@ async fn read(reader: &Reader) -> Result<Picture, StoreError> {
             _ => waiting.push(Waits {
                 id,
                 project,
-                place: Place {
+                place: QueuePlace {
                     // Of a later program one may be unknown.
                     priority: Priority::from_rank(row.try_get(9).map_err(Fault::from)?)
                         .unwrap_or_default(),

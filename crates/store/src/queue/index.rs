@@ -11,7 +11,7 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::{Record, References};
 use kinora_contract::{SteadyMs, TaskId};
 
-use super::{Change, Place, Share, Turns, alone};
+use super::{Change, QueuePlace, Share, Turns, alone};
 use crate::ClaimRequest;
 use lines::{Lines, Spot};
 
@@ -263,6 +263,6 @@ fn spot<'a>(record: &'a Record, project: &'a Arc<str>) -> Spot<'a> {
     Spot {
         model: &record.task.spec.model,
         project,
-        place: Place::of(record),
+        place: QueuePlace::of(record),
     }
 }

@@ -17,6 +17,6 @@ pub(crate) use change::Change;
 pub(crate) use claiming::Claiming;
 pub(crate) use forecasts::{Forecasts, Picture, Runs, Waits};
 pub(crate) use index::Index;
-pub(crate) use place::Place;
+pub(crate) use place::QueuePlace;
 pub(crate) use share::Share;
 pub(crate) use turns::Turns;

@@ -9,15 +9,15 @@ use kinora_contract::lifecycle::Record;
 
 /// A task's place among those of its project: the smallest is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
-    /// Its priority.
+pub(crate) struct QueuePlace {
+    /// Its class.
     pub(crate) priority: Priority,
     /// Order of acceptance.
     pub(crate) seq: u64,
 }
 
-impl Place {
-    /// The place of this task.
+impl QueuePlace {
+    /// That of this task.
     pub(crate) fn of(record: &Record) -> Self {
         Self {
             priority: record.task.priority,

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::ReferenceStore;
 use super::state::State;
 use crate::act::Act;
-use crate::queue::{Claiming, Place, Share};
+use crate::queue::{Claiming, QueuePlace, Share};
 use crate::{
     Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Outcome, Renewal,
     StoreError, Work,
@@ -234,7 +234,7 @@ fn next_of<'a, T: Ord>(
     for task in tasks {
         let line = (task.task.project.as_str(), task.task.spec.model.as_str());
         let first = firsts.entry(line).or_insert(task);
-        if Place::of(task) < Place::of(first) {
+        if QueuePlace::of(task) < QueuePlace::of(first) {
             *first = task;
         }
     }
@@ -244,5 +244,7 @@ fn next_of<'a, T: Ord>(
     let own = firsts
         .values()
         .filter(|first| first.task.project == next.task.project);
-    own.min_by_key(|first| Place::of(first)).copied().cloned()
+    own.min_by_key(|first| QueuePlace::of(first))
+        .copied()
+        .cloned()
 }

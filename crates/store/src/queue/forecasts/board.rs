@@ -9,7 +9,7 @@ use kinora_contract::lifecycle::Record;
 use kinora_contract::{State, TaskId};
 
 use super::super::change::Change;
-use super::super::place::Place;
+use super::super::place::QueuePlace;
 use super::super::share::Share;
 use super::super::turns::Turns;
 
@@ -25,7 +25,7 @@ const GROUPS_MAX: usize = 64;
 /// Unfinished tasks.
 #[derive(Debug)]
 pub(super) struct Board {
-    pub(super) waiting: HashMap<Arc<str>, BTreeMap<Place, Waiting>>,
+    pub(super) waiting: HashMap<Arc<str>, BTreeMap<QueuePlace, Waiting>>,
     pub(super) waiting_count: usize,
     /// Of these, the tasks whose references are not stored.
     pub(super) unready_count: usize,
@@ -73,7 +73,7 @@ pub(crate) struct Picture {
 pub(crate) struct Waits {
     pub(crate) id: TaskId,
     pub(crate) project: Arc<str>,
-    pub(crate) place: Place,
+    pub(crate) place: QueuePlace,
     pub(crate) model: String,
     pub(crate) cost: u64,
     pub(crate) claimable: bool,
@@ -234,10 +234,10 @@ impl Board {
             cost: spec.cost(),
             claimable: record.is_claimable(),
         };
-        self.wait(project.clone(), Place::of(record), waiting);
+        self.wait(project.clone(), QueuePlace::of(record), waiting);
     }
 
-    fn wait(&mut self, project: Arc<str>, place: Place, waiting: Waiting) {
+    fn wait(&mut self, project: Arc<str>, place: QueuePlace, waiting: Waiting) {
         self.waiting_count += 1;
         self.unready_count += usize::from(!waiting.claimable);
         match self.waiting_for.get_mut(&waiting.model) {
@@ -262,7 +262,7 @@ impl Board {
             return;
         }
         if let Some(tasks) = self.waiting.get_mut(project)
-            && let Some(task) = tasks.remove(&Place::of(record))
+            && let Some(task) = tasks.remove(&QueuePlace::of(record))
         {
             if tasks.is_empty() {
                 self.waiting.remove(project);

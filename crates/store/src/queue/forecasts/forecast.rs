@@ -9,7 +9,7 @@ use kinora_contract::TaskId;
 
 use super::board::Board;
 use super::play::{Group, Start, Whose, play};
-use super::promises::Places;
+use super::promises::Vacancies;
 
 /// A forecast of a board, which can be cached for a while.
 pub(super) trait Forecast: Default {
@@ -88,19 +88,19 @@ struct Unfinished {
 
 impl Outlook {
     /// When there is room in the queue, which was full with `waiting_max` tasks.
-    pub(super) fn of_queue(&self, waiting_max: u64) -> Places<'_> {
-        Places {
+    pub(super) fn of_queue(&self, waiting_max: u64) -> Vacancies<'_> {
+        Vacancies {
             free: waiting_max.saturating_sub(self.waiting as u64),
             later: &self.places,
         }
     }
 
-    /// When the project may have one more task, given that it had `unfinished_max`. A project
-    /// without tasks waits for room in the queue.
-    pub(super) fn of_project(&self, project: &str, unfinished_max: u64) -> Places<'_> {
+    /// When the project may have one more task, of which it had `unfinished_max`. One without any has room as the
+    /// queue has.
+    pub(super) fn of_project(&self, project: &str, unfinished_max: u64) -> Vacancies<'_> {
         let of = self.projects.get(project);
         let unfinished = of.map_or(0, |of| of.count as u64);
-        Places {
+        Vacancies {
             free: unfinished_max.saturating_sub(unfinished),
             later: of.map_or(&self.places, |of| &of.ends),
         }

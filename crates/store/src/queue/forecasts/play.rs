@@ -9,7 +9,7 @@ use std::time::Duration;
 use kinora_contract::TaskId;
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 
-use super::super::place::Place;
+use super::super::place::QueuePlace;
 use super::super::turns::Turns;
 use super::board::{Board, Running, Waiting};
 
@@ -243,7 +243,7 @@ fn waiting_lines<'a>(board: &'a Board, group: &'a Group<'a>, whose: Whose) -> Ve
     let plays = move |task: &Waiting| {
         (whose != Whose::Claimable || task.claimable) && group.has(&task.model)
     };
-    let line = |(project, tasks): (&'a Arc<str>, &'a BTreeMap<Place, Waiting>)| {
+    let line = |(project, tasks): (&'a Arc<str>, &'a BTreeMap<QueuePlace, Waiting>)| {
         let tasks = tasks.iter().filter(move |(_, task)| plays(task));
         let mut works = tasks.map(|(place, task)| Work::waiting(place.seq, task));
         let first = works.next()?;

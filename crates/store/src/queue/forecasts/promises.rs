@@ -67,7 +67,7 @@ impl Promises {
         &mut self,
         project: &str,
         now_ms: UnixMs,
-        places: Places<'_>,
+        vacancies: Vacancies<'_>,
     ) -> RetryAfter {
         self.forget_past(now_ms);
         // A client that returned in time and is refused keeps its place before later promises.
@@ -78,7 +78,7 @@ impl Promises {
             .position(|one| own(&one) && one.due_ms <= now_ms)
         {
             self.queue.remove(at);
-            let due_ms = now_ms + places.after_ms(at);
+            let due_ms = now_ms + vacancies.after_ms(at);
             return self.insert(project, due_ms, now_ms);
         }
         let owned = self.queue.iter().filter(own);
@@ -87,7 +87,7 @@ impl Promises {
             return retry(last, now_ms);
         }
         let last_ms = self.queue.last().map(|one| one.due_ms);
-        let due_ms = places.due_ms(self.queue.len(), last_ms, now_ms);
+        let due_ms = vacancies.due_ms(self.queue.len(), last_ms, now_ms);
         self.insert(project, due_ms, now_ms)
     }
 
@@ -96,7 +96,7 @@ impl Promises {
         &mut self,
         project: &str,
         now_ms: UnixMs,
-        places: Places<'_>,
+        vacancies: Vacancies<'_>,
     ) -> RetryAfter {
         self.forget_past(now_ms);
         let own = self.own.entry(project.into()).or_default();
@@ -113,8 +113,8 @@ impl Promises {
             return retry(last_ms, now_ms);
         }
         let due_ms = match late {
-            Some(_) => now_ms + places.after_ms(ahead),
-            None => places.due_ms(ahead, last_ms, now_ms),
+            Some(_) => now_ms + vacancies.after_ms(ahead),
+            None => vacancies.due_ms(ahead, last_ms, now_ms),
         };
         own.push(due_ms);
         own.sort_unstable();
@@ -143,16 +143,16 @@ impl Promises {
 
 /// Times when there is room.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places<'a> {
-    /// Number of places that are free by now: the refusal was decided a moment ago.
+pub(super) struct Vacancies<'a> {
+    /// Places that are free by now: the refusal was decided a moment ago.
     pub(super) free: u64,
     /// Milliseconds until each further place is free, ascending.
     pub(super) later: &'a [u64],
 }
 
-impl Places<'_> {
-    /// Milliseconds until there is room for one more than `ahead`, with a margin: late clients are
-    /// admitted, early ones are refused again. Past the last known place, it is the longest wait.
+impl Vacancies<'_> {
+    /// Milliseconds until there is room for one more than `ahead`, with a margin: who comes late gets in, who
+    /// comes early is refused again. Past the last place that is known, it is the longest wait.
     fn after_ms(self, ahead: usize) -> u64 {
         let free = usize::try_from(self.free).unwrap_or(usize::MAX);
         let Some(at) = ahead.checked_sub(free) else {
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn after(free: u64, later: &[u64], ahead: usize) -> u64 {
-        Places { free, later }.after_ms(ahead)
+        Vacancies { free, later }.after_ms(ahead)
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn nobody_is_told_the_same_time_as_one_that_an_older_forecast_told() {
         let (free, later) = (0, &[1_000, 3_000, 5_000][..]);
-        let due = |ahead, last_ms| Places { free, later }.due_ms(ahead, last_ms, 100_000);
+        let due = |ahead, last_ms| Vacancies { free, later }.due_ms(ahead, last_ms, 100_000);
         assert_eq!(due(0, None), 101_700);
         assert_eq!(due(1, Some(101_700)), 104_100);
         assert_eq!(due(1, Some(150_000)), 152_400);

@@ -12,7 +12,7 @@ use kinora_contract::{
 };
 
 use super::forecast::Forecast as _;
-use super::promises::Places;
+use super::promises::Vacancies;
 use super::*;
 
 fn waiting_task(seq: u64, project: &str) -> Record {
@@ -177,7 +177,7 @@ impl Service {
     /// Seconds to wait where there is no room.
     fn submit(&mut self, project: &str) -> Result<(), u64> {
         let outlook = Outlook::of(&self.board, self.now());
-        let of = |places: Places<'_>| places.free;
+        let of = |vacancies: Vacancies<'_>| vacancies.free;
         let refused = match self.bound {
             Bound::Own(max) if of(outlook.of_project(project, max)) == 0 => {
                 let places = outlook.of_project(project, max);

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use kinora_contract::TaskId;
 
-use super::super::place::Place;
+use super::super::place::QueuePlace;
 
 /// Waiting tasks.
 #[derive(Debug)]
@@ -19,8 +19,8 @@ pub(super) struct Lines<R> {
 /// The tasks of one model.
 #[derive(Debug)]
 struct Line<R> {
-    projects: HashMap<Arc<str>, BTreeMap<Place, TaskId>>,
-    /// Rank of the project, place of its first task, project.
+    projects: HashMap<Arc<str>, BTreeMap<QueuePlace, TaskId>>,
+    /// Rank of the project, order of acceptance of its first task, project.
     order: BTreeSet<(R, u64, Arc<str>)>,
 }
 
@@ -29,7 +29,7 @@ struct Line<R> {
 pub(super) struct Spot<'a> {
     pub(super) model: &'a str,
     pub(super) project: &'a Arc<str>,
-    pub(super) place: Place,
+    pub(super) place: QueuePlace,
 }
 
 impl<R> Default for Lines<R> {
@@ -116,7 +116,7 @@ impl<R: Copy + Ord> Line<R> {
         project: &Arc<str>,
         before: R,
         after: R,
-        change: impl FnOnce(&mut BTreeMap<Place, TaskId>),
+        change: impl FnOnce(&mut BTreeMap<QueuePlace, TaskId>),
     ) {
         let mut tasks = self.projects.remove(project).unwrap_or_default();
         if let Some(head) = tasks.keys().next() {
