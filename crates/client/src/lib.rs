@@ -18,7 +18,7 @@
 //! 1. `builder`: the URL of the service, the key, time limits, certificates.
 //! 2. [`Client`] has a method for each endpoint; `request` and `video` are the types that it sends
 //!    and receives. Unknown fields are kept in `other`, so a newer service works with an older
-//! client.
+//!    client.
 //! 3. `http`: one bounded exchange; `retry`: which calls to retry, and when.
 //! 4. [`Watch`] follows a task by server-sent events (`events`), or by polling.
 //! 5. `download` and `partial`: save a result to a file, and resume after an interruption.

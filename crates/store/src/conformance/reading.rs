@@ -135,6 +135,33 @@ pub async fn expired_tasks_are_not_listed(harness: &impl Harness) {
     assert_eq!(listed, (vec![id(0), id(2), id(3)], false));
 }
 
+/// Waiting, of these waiting for a fetch and being fetched for, and running.
+type Counted = (u64, [u64; 2], u64);
+/// Of the oldest waiting task of each model.
+type Ages = [Option<u64>; 2];
+
+/// The counts of both models and of the projects "one" and "two".
+fn counted(models: [Counted; 2], projects: [Counted; 2], oldest: Ages) -> Counts {
+    let count = |(waiting, [unfetched, fetching], running): Counted| Count {
+        waiting,
+        unfetched,
+        fetching,
+        running,
+    };
+    let named = |names: [&str; 2], counts: [Counted; 2]| -> BTreeMap<_, _> {
+        let named = names.map(str::to_owned).into_iter().zip(counts.map(count));
+        named.filter(|(_, one)| *one != Count::default()).collect()
+    };
+    let aged = MODELS.map(str::to_owned).into_iter().zip(oldest);
+    Counts {
+        models: named(MODELS, models),
+        projects: named(["one", "two"], projects),
+        oldest_waiting_ms: aged
+            .filter_map(|(model, age)| Some((model, age?)))
+            .collect(),
+    }
+}
+
 /// Waiting (also by what for) and running tasks by model and by project; the age of the oldest that waits for each
 /// model, by the store's clock.
 pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Harness) {
@@ -150,29 +177,8 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
         stores.submit_all([new]).await;
         stores.clock.advance(10);
     }
-    type Counted = (u64, [u64; 2], u64);
-    type Ages = [Option<u64>; 2];
     let counts = async |models: [Counted; 2], projects: [Counted; 2], oldest: Ages| {
-        let count = |(waiting, [unfetched, fetching], running): Counted| Count {
-            waiting,
-            unfetched,
-            fetching,
-            running,
-        };
-        let named = |names: [&str; 2], counts: [Counted; 2]| -> BTreeMap<_, _> {
-            let named = names.map(str::to_owned).into_iter().zip(counts.map(count));
-            named.filter(|(_, one)| *one != Count::default()).collect()
-        };
-        let aged = |oldest: Ages| -> BTreeMap<_, _> {
-            let aged = MODELS.map(str::to_owned).into_iter().zip(oldest);
-            aged.filter_map(|(model, age)| Some((model, age?)))
-                .collect()
-        };
-        let wanted = Counts {
-            models: named(MODELS, models),
-            projects: named(["one", "two"], projects),
-            oldest_waiting_ms: aged(oldest),
-        };
+        let wanted = counted(models, projects, oldest);
         for site in [&stores, &other] {
             assert_eq!(site.tasks.counts().await.unwrap(), wanted);
         }
