@@ -2,18 +2,15 @@
 //! them, and saves their results. The modules in the order in which a task passes them:
 //!
 //! 1. `options`: the upstreams of one engine; [`dialect`]: the protocol of each kind of server, as
-//! one
-//!    declarative record; [`Key`](KeySource): their keys.
+//!    one declarative record; [`Key`](KeySource): their keys.
 //! 2. `encode` and `form`: encode a [`RemoteRequest`] in a dialect. Fields that a dialect lacks are
 //!    refused, never dropped.
 //! 3. `pool`: chooses the least busy upstream that is not excluded; `upstream` and `http`: one
-//! bounded
-//!    exchange with it.
+//!    bounded exchange with it.
 //! 4. [`Job`]: a task at its upstream, by its [`Ticket`]; `answer` and `hints` parse its answers.
 //! 5. [`kinora_fetch::save`]: saves the result to a new file, counted and paced.
 //! 6. [`Remote::run`]: everything from submit to file, with back-off; a saved ticket is polled and
-//! never
-//!    submitted again.
+//!    never submitted again.
 //! 7. [`RemoteEngine`]: the same as an engine of the service; [`RemoteKind`]: its settings.
 //!
 //! It uses no redirects, no proxies from the environment and no unbounded bodies, dials no unknown
