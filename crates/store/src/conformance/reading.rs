@@ -135,12 +135,12 @@ pub async fn expired_tasks_are_not_listed(harness: &impl Harness) {
     assert_eq!(listed, (vec![id(0), id(2), id(3)], false));
 }
 
-/// Waiting, of these waiting for a fetch and being fetched for, and running.
+/// Waiting, of these to be fetched and being fetched, and running.
 type Counted = (u64, [u64; 2], u64);
-/// Of the oldest waiting task of each model.
+/// Of the oldest task that waits for each of [`MODELS`].
 type Ages = [Option<u64>; 2];
 
-/// The counts of both models and of the projects "one" and "two".
+/// The counts of [`MODELS`] and of the projects `one` and `two`.
 fn counted(models: [Counted; 2], projects: [Counted; 2], oldest: Ages) -> Counts {
     let count = |(waiting, [unfetched, fetching], running): Counted| Count {
         waiting,
@@ -153,12 +153,11 @@ fn counted(models: [Counted; 2], projects: [Counted; 2], oldest: Ages) -> Counts
         named.filter(|(_, one)| *one != Count::default()).collect()
     };
     let aged = MODELS.map(str::to_owned).into_iter().zip(oldest);
+    let aged = aged.filter_map(|(model, age)| Some((model, age?)));
     Counts {
         models: named(MODELS, models),
         projects: named(["one", "two"], projects),
-        oldest_waiting_ms: aged
-            .filter_map(|(model, age)| Some((model, age?)))
-            .collect(),
+        oldest_waiting_ms: aged.collect(),
     }
 }
 
