@@ -44,8 +44,8 @@ impl Machine {
     }
 
     fn shell(&self, text: &str) -> Command {
-        let text =
-            (self.own.iter()).fold(text.to_owned(), |text, (page, own)| text.replace(page, own));
+        let own = self.own.iter();
+        let text = own.fold(text.to_owned(), |text, (page, own)| text.replace(page, own));
         let mut command = bare("bash");
         let path = std::env::var("PATH").unwrap();
         let root = self.data.beside("");
