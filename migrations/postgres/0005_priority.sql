@@ -2,6 +2,7 @@
 -- order of acceptance; without the old indexes they sort a project's line for each claim.
 ALTER TABLE tasks ADD COLUMN priority smallint NOT NULL DEFAULT 0;
 
-DROP INDEX tasks_claimable, tasks_wanted;
-CREATE INDEX tasks_claimable ON tasks (project, model, priority, seq) WHERE place = 1;
-CREATE INDEX tasks_wanted ON tasks (project, model, priority, seq) WHERE place = 2;
+CREATE INDEX CONCURRENTLY tasks_claimable_in_turn ON tasks (project, model, priority, seq) WHERE place = 1;
+CREATE INDEX CONCURRENTLY tasks_wanted_in_turn ON tasks (project, model, priority, seq) WHERE place = 2;
+DROP INDEX CONCURRENTLY tasks_claimable;
+DROP INDEX CONCURRENTLY tasks_wanted;

@@ -27,6 +27,7 @@ mod key_log;
 mod key_store;
 mod keys;
 mod lane;
+mod migrations;
 mod moves;
 mod notices;
 mod opening;
@@ -100,7 +101,7 @@ pub struct PostgresStore {
 /// [`OpenError`], with a message that is fit for an operator.
 pub(crate) async fn migrate(url: &str, options: &PostgresOptions) -> Result<(u32, u32), OpenError> {
     let connector = Connector::of(Address::parse(url, options)?)?;
-    schema::migrate(&connector).await
+    migrations::migrate(&connector).await
 }
 
 /// Reads the store in the database at `url`, to move it.

@@ -14,6 +14,7 @@ mod failover;
 mod faults;
 mod harness;
 mod load;
+mod migrations;
 mod moves;
 mod pooler;
 mod schema;
