@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -21,6 +22,8 @@ use object_store::client::{
     self, HttpClient, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody, HttpResponse,
     HttpResponseBody, HttpService,
 };
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore, crypto};
 use tokio::time::Sleep;
 
@@ -41,15 +44,15 @@ pub(super) struct Http {
 }
 
 impl Http {
-    /// A client without connections; `patience` limits the wait for an answer and for each piece of
-    /// it.
-    pub(super) fn new(patience: Duration) -> io::Result<Self> {
+    /// A client without connections, which waits so long for an answer to begin and for each piece of it. It trusts the
+    /// authorities in `ca_file`, too.
+    pub(super) fn new(patience: Duration, ca_file: Option<&Path>) -> io::Result<Self> {
         let mut plain = HttpConnector::new();
         plain.set_connect_timeout(Some(CONNECT_MAX));
         plain.set_nodelay(true);
         plain.enforce_http(false);
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls()?)
+            .with_tls_config(tls(ca_file)?)
             .https_or_http()
             .enable_http1()
             .wrap_connector(plain);
@@ -64,14 +67,35 @@ impl Http {
     }
 }
 
-/// TLS 1.2 and 1.3 with the public roots.
-fn tls() -> io::Result<ClientConfig> {
-    let roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+/// TLS 1.2 and 1.3 with the public roots, which services of credentials have, and those of a file.
+fn tls(ca_file: Option<&Path>) -> io::Result<ClientConfig> {
+    let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    if let Some(file) = ca_file {
+        add_authorities(&mut roots, file).map_err(|error| {
+            let text = format!("results.s3.ca_file, {}: {error}", file.display());
+            io::Error::new(ErrorKind::InvalidInput, text)
+        })?;
+    }
     let provider = Arc::new(crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
     Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// Adds the certificates of a PEM file, of which there must be one.
+fn add_authorities(
+    roots: &mut RootCertStore,
+    file: &Path,
+) -> Result<(), Box<dyn Error + Send + Sync>> {
+    let before = roots.len();
+    for certificate in CertificateDer::pem_file_iter(file)? {
+        roots.add(certificate?)?;
+    }
+    match roots.len() > before {
+        true => Ok(()),
+        false => Err("there is no certificate in it".into()),
+    }
 }
 
 impl client::HttpConnector for Http {

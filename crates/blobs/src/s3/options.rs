@@ -2,6 +2,7 @@
 //! the client.
 
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use object_store::aws::{
@@ -54,6 +55,8 @@ pub struct S3Options {
     /// Whether `endpoint` may be an `http:` URL: requests are signed, but anyone on the network
     /// path can read them.
     pub allow_http: bool,
+    /// PEM file with certificates of authorities to trust besides the public ones. It is read once, at the opening.
+    pub ca_file: Option<PathBuf>,
     /// Credentials.
     pub variables: S3Variables,
     /// Maximum time until an answer begins, and between two pieces of it; longer for requests of
@@ -70,6 +73,7 @@ impl Default for S3Options {
             region: String::new(),
             path_style: true,
             allow_http: false,
+            ca_file: None,
             variables: S3Variables::default(),
             patience: PATIENCE,
         }
@@ -142,7 +146,7 @@ pub(super) fn open(
     address: &Address,
     options: &S3Options,
 ) -> Result<(AmazonS3, Option<AmazonS3>), BlobError> {
-    let http = Http::new(options.patience)?;
+    let http = Http::new(options.patience, options.ca_file.as_deref())?;
     let inner = client(address, options, &options.endpoint, &http, None)?;
     if options.public_endpoint.is_empty() {
         return Ok((inner, None));

@@ -1,5 +1,7 @@
 //! The settings of an S3 result store, and how clients get its results.
 
+use std::path::PathBuf;
+
 use kinora_blobs::{S3Options, S3Variables};
 use serde::Deserialize;
 
@@ -26,6 +28,7 @@ pub(crate) struct S3 {
     pub(crate) region: String,
     pub(crate) path_style: bool,
     pub(crate) allow_http: bool,
+    pub(crate) ca_file: PathBuf,
 }
 
 impl Config {
@@ -38,6 +41,7 @@ impl Config {
             region: s3.region.clone(),
             path_style: s3.path_style,
             allow_http: s3.allow_http,
+            ca_file: (!s3.ca_file.as_os_str().is_empty()).then(|| s3.ca_file.clone()),
             variables: S3Variables::read(|name| std::env::var(name).ok()),
             ..S3Options::default()
         }
