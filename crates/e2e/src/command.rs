@@ -1,5 +1,6 @@
 //! The binary's commands that end by themselves.
 
+use std::path::Path;
 use std::process::Command;
 
 use rustix::process::Signal;
@@ -10,16 +11,16 @@ use crate::process::{Finished, Process};
 
 /// `kinora`, without the test run's own variables.
 pub fn kinora() -> Command {
-    kinora_under(&[])
+    program_under(&[], kinora_binary())
 }
 
-/// The same, started by another program: `outer` with its arguments.
-pub(crate) fn kinora_under(outer: &[String]) -> Command {
+/// The same of `program`, started by another one: `outer` with its arguments.
+pub(crate) fn program_under(outer: &[String], program: &Path) -> Command {
     let mut command = match outer {
-        [] => Command::new(kinora_binary()),
-        [program, arguments @ ..] => {
-            let mut command = Command::new(program);
-            command.args(arguments).arg(kinora_binary());
+        [] => Command::new(program),
+        [first, arguments @ ..] => {
+            let mut command = Command::new(first);
+            command.args(arguments).arg(program);
             command
         }
     };
@@ -29,6 +30,11 @@ pub(crate) fn kinora_under(outer: &[String]) -> Command {
         }
     }
     command
+}
+
+/// `program`, without the test run's own variables.
+pub fn program(program: &Path) -> Command {
+    program_under(&[], program)
 }
 
 /// Runs a command to its end.
@@ -95,6 +101,7 @@ fn beside(name: &str, data: &DataFolder, arguments: &[&str]) -> Finished {
         .arg(name)
         .args(arguments)
         .arg("--data")
-        .arg(data.path());
+        .arg(data.path())
+        .envs(data.store_variables());
     run(command)
 }

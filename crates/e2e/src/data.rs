@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use tempfile::TempDir;
 
+use crate::apart::{Apart, stores_are_apart};
 use crate::process::inside;
 use crate::reply::Reply;
 use crate::video::{Tracker, Video};
@@ -20,6 +21,7 @@ struct Inner {
     folder: TempDir,
     key: OnceLock<String>,
     tracker: Tracker,
+    apart: OnceLock<Apart>,
 }
 
 impl Default for DataFolder {
@@ -32,6 +34,7 @@ impl Default for DataFolder {
             folder,
             key: OnceLock::new(),
             tracker: Tracker::default(),
+            apart: OnceLock::new(),
         }))
     }
 }
@@ -105,6 +108,14 @@ impl DataFolder {
     /// The video object of a 200, judged as a step of its task.
     pub fn judged(&self, reply: &Reply) -> Video {
         Video::judged(reply.ok(), &self.0.tracker)
+    }
+
+    /// Where its stores are, for the processes that use them; nothing where they are in the folder.
+    pub(crate) fn store_variables(&self) -> Vec<(&'static str, String)> {
+        match stores_are_apart() {
+            true => self.0.apart.get_or_init(Apart::make).variables().into(),
+            false => Vec::new(),
+        }
     }
 
     pub(crate) fn tracker(&self) -> Tracker {

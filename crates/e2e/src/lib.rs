@@ -1,5 +1,5 @@
 //! The tools of the end-to-end tests: the real binary as a process, clients that speak to it,
-//! and checks that every answer must pass. It knows no other crate: what it expects is what
+//! and checks that every answer must pass. It knows no crate of the product: what it expects is what
 //! `docs/api.md` says, so that a mistake in a shared type cannot hide itself.
 //!
 //! [`Setup`] starts a [`Server`] on a [`DataFolder`]; [`Client`] speaks to it; [`Reply`] judges
@@ -17,6 +17,7 @@
     reason = "tools of tests: to fail loudly, on the spot, is what they are for"
 )]
 
+mod apart;
 mod binary;
 mod client;
 mod clock;
@@ -40,10 +41,11 @@ pub mod studio;
 mod video;
 mod wait;
 
-pub use binary::{client_example, workspace};
+pub use apart::stores_are_apart;
+pub use binary::workspace;
 pub use client::{Client, Form, Request};
 pub use clock::WallClock;
-pub use command::{Running, keys, kinora, run, webhooks};
+pub use command::{Running, keys, kinora, program, run, webhooks};
 pub use data::DataFolder;
 pub use events::{Event, Events};
 pub use faults::stores_fail;

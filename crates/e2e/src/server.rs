@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
+use crate::binary::kinora_binary;
 use crate::client::Client;
-use crate::command::{keys, kinora_under};
+use crate::command::{keys, program_under};
 use crate::data::DataFolder;
 use crate::faults;
 use crate::process::{Finished, Process, inside};
@@ -28,6 +29,7 @@ pub struct Setup {
     without_worker: bool,
     worker: bool,
     painted: bool,
+    program: Option<PathBuf>,
 }
 
 impl Setup {
@@ -81,6 +83,13 @@ impl Setup {
         self
     }
 
+    /// By another program than that under test: one of an earlier version.
+    #[must_use]
+    pub fn by(mut self, program: &Path) -> Self {
+        self.program = Some(program.to_owned());
+        self
+    }
+
     /// With a configuration file of this text.
     #[must_use]
     pub fn config(self, text: &str) -> Self {
@@ -112,7 +121,8 @@ impl Setup {
 
     /// The command line of it.
     pub fn command(&self) -> Command {
-        let mut command = kinora_under(&self.outer);
+        let program = self.program.as_deref().unwrap_or(kinora_binary());
+        let mut command = program_under(&self.outer, program);
         command.args(match self.worker {
             true => ["worker", "--log-format", "json", "--health-listen"],
             false => ["serve", "--log-format", "json", "--listen"],
@@ -124,6 +134,7 @@ impl Setup {
             .arg(self.data.path())
             .env("LONG_CLIP_FRAME_MS", LONG_CLIP_FRAME_MS)
             .envs((!self.painted).then_some(("PLAIN_CLIPS", "1")))
+            .envs(self.data.store_variables())
             .envs(faults::variables().into_iter().flatten())
             .envs(self.variables.iter().map(|(name, value)| (name, value)));
         command

@@ -12,7 +12,7 @@ fn thumbnail(client: &Client, id: &str) -> Reply {
 }
 
 /// Waits for a preview that is not `old`.
-fn preview(client: &Client, id: &str, old: &[u8]) -> Reply {
+pub(crate) fn preview(client: &Client, id: &str, old: &[u8]) -> Reply {
     until("another preview", || {
         let reply = thumbnail(client, id);
         if reply.status == 409 {

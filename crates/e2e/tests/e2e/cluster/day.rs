@@ -44,7 +44,7 @@ fn worker(cluster: &Cluster) -> Server {
 
 impl<'c> Day<'c> {
     fn begin(cluster: &'c Cluster, postgres: &'c Postgres) -> Self {
-        let apis = [cluster.api(), cluster.api()];
+        let apis = [cluster.api_of_many(), cluster.api_of_many()];
         let projects = ["one", "two"].map(|name| cluster.project(&apis[0], name));
         Self {
             cluster,
@@ -129,7 +129,7 @@ impl<'c> Day<'c> {
             }
             14 => {
                 for place in &mut self.apis {
-                    let old = std::mem::replace(place, self.cluster.api());
+                    let old = std::mem::replace(place, self.cluster.api_of_many());
                     old.terminate();
                     assert!(old.wait().0.success());
                 }
@@ -143,7 +143,7 @@ impl<'c> Day<'c> {
                 });
                 self.cluster.s3.recover();
             }
-            20 => std::mem::replace(&mut self.apis[1], self.cluster.api()).kill(),
+            20 => std::mem::replace(&mut self.apis[1], self.cluster.api_of_many()).kill(),
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! `kill -9` of API processes and workers, one after another, while a client submits through any of them. What was
 //! acknowledged is there in the end, made once.
 
-use super::{BTreeMap, Client, Cluster, Server, setting};
+use super::{BTreeMap, Client, Cluster, Server, completed, setting};
 use crate::dice::Dice;
 use crate::support::{Download, square};
 
@@ -89,6 +89,7 @@ fn kills_of_any_process_lose_nothing_and_publish_nothing_twice() {
     kinora_e2e::until("only files of results to be left", || {
         (cluster.objects().len() == 3 * accepted.len()).then_some(())
     });
+    assert_eq!(completed(&cluster), accepted.len());
     let listed = client.get("/v1/videos?limit=100").ok();
     assert_eq!(
         listed["data"].as_array().unwrap().len(),

@@ -10,8 +10,8 @@ use crate::support::{slow, square};
 
 /// How often the server dies.
 const DEATHS: usize = 10;
-/// How long it is away, in seconds; `KINORA_CLUSTER_OUTAGE_SECONDS` asks for another time.
-const OUTAGE_SECONDS: u64 = 4;
+/// How long it is away, in seconds: as long as a lease lasts. `KINORA_CLUSTER_OUTAGE_SECONDS` asks for another time.
+const OUTAGE_SECONDS: u64 = 30;
 /// Orders that are refused meanwhile, at least.
 const REFUSED_MIN: usize = 20;
 /// Orders that a client repeats until they are taken.
@@ -24,7 +24,7 @@ fn synced() -> Postgres {
     })
 }
 
-fn order(client: &Client, key: &str) -> Reply {
+pub(super) fn order(client: &Client, key: &str) -> Reply {
     let submit = client
         .request("POST", "/v1/videos")
         .json(&square("kinora-b1"));
