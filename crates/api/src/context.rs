@@ -1,4 +1,4 @@
-//! What the listener passes to an endpoint along with its request, as one request extension.
+//! The data that the listener passes to an endpoint with its request, as one request extension.
 
 use std::sync::Arc;
 

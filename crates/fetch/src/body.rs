@@ -38,7 +38,7 @@ pub enum SaveError {
     Storage(io::Error),
 }
 
-/// Where a body goes, and its limits.
+/// The destination of a body, and its limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Saving<'a> {
     /// The new file.

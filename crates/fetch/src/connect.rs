@@ -61,7 +61,7 @@ pub(crate) struct Connection {
     pub(crate) turns: Vec<Turn>,
 }
 
-/// What a connection attempt needs.
+/// The inputs of a connection attempt.
 pub(crate) struct Connector<'a> {
     pub(crate) tls: &'a TlsConnector,
     pub(crate) policy: &'a Policy,

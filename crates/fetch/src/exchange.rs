@@ -31,7 +31,7 @@ pub(crate) struct Answer {
     driver: JoinSet<()>,
 }
 
-/// What a response head leads to.
+/// The outcome of a response head.
 #[derive(Debug)]
 pub(crate) enum Head {
     /// The body is the requested file.

@@ -30,7 +30,7 @@ use crate::turns::{HostKey, Turns};
 /// Number of runtime threads that write fetched files.
 pub const DISK_THREADS: usize = 8;
 
-/// What to fetch, for whom, and where to store it.
+/// A file to fetch, its project, and its destination.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The project that pays for it: projects share look-ups, connections and bytes fairly.

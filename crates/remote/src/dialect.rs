@@ -42,9 +42,9 @@ pub enum Form {
 pub enum Field {
     /// The upstream's name of the model.
     Model,
-    /// What to show.
+    /// The prompt.
     Prompt,
-    /// What to avoid.
+    /// The negative prompt.
     NegativePrompt,
     /// Length in whole seconds.
     Seconds,

@@ -49,7 +49,7 @@ impl RemoteEngine {
             ..can
         };
         let description = Description {
-            // What an upstream runs is not known here.
+            // Unknown, so assume a trained model.
             is_trained: true,
             final_from_video: false,
             name: options.name,

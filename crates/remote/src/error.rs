@@ -12,7 +12,7 @@ use crate::answer::AnswerError;
 /// Why there is no result, or not yet.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
-    /// The run was cancelled, and the upstream was told if there was work to stop.
+    /// The run was cancelled, and so was any work at the upstream.
     #[error("cancelled")]
     Cancelled,
     /// The dialect has no field for this part of the request.

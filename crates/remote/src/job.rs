@@ -24,7 +24,7 @@ use crate::shared::Shared;
 use crate::text::shown;
 use crate::upstream::{Call, Upstream};
 
-/// What is read of a refusal instead of a result.
+/// Maximum bytes read of a refusal in place of a result.
 const REFUSAL_BYTES_MAX: usize = 4096;
 
 /// A task at its upstream.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct RemoteRequest {
     /// The upstream's name of the model; `None` lets the upstream choose.
     pub model: Option<String>,
-    /// What to generate; its size must be decided.
+    /// The requested video; its size must be decided.
     pub spec: VideoSpec,
     /// The fetched reference files, in the order of the spec's
     /// [`references`](kinora_contract::Inputs::references).

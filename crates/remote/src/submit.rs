@@ -18,7 +18,7 @@ use crate::request::{RemoteRequest, Ticket};
 use crate::text::chain;
 use crate::upstream::Call;
 
-/// What follows from a failed attempt.
+/// The consequence of a failed attempt.
 enum Miss {
     /// This upstream did not accept it: try the next.
     Next(Cause),

@@ -41,7 +41,7 @@ struct Trouble {
     failed: u32,
 }
 
-/// What the worker has tried since the last fault.
+/// The worker's steps since the last fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Nothing, or a probe that failed.
@@ -75,7 +75,7 @@ impl Backoff {
         }
     }
 
-    /// Where the worker reports whether it can run tasks.
+    /// The state that `/readyz` reports.
     pub(crate) const fn readiness(&self) -> &Readiness {
         &self.readiness
     }

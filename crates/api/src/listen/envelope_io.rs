@@ -17,8 +17,8 @@ use crate::request_id::{RequestId, RequestIds};
 /// hyper's own refusals are shorter than this.
 const BARE_BYTES_MAX: usize = 256;
 
-/// What hyper reads in place of the bytes after a fault: a NUL is invalid in a method, name, value,
-/// chunk or trailer, and the empty line ends any head that hyper waits for.
+/// Replaces the bytes after a fault for hyper: a NUL is invalid in a method, name, value, chunk or
+/// trailer, and the empty line ends any head that hyper waits for.
 const UNREADABLE: &[u8] = b"\0\r\n\r\n";
 
 pub(super) struct EnvelopeIo<T> {

@@ -1,4 +1,4 @@
-//! What the cases put, and how they look at what a store has.
+//! The files of the cases, and how they inspect a store.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-//! Random operations, done to a store through two handles in turn and to the reference store: every answer is the
-//! same, and so is everything that can be read afterwards.
+//! Random operations on a store, through two handles in turn, and on the reference store: all
+//! answers and all readable data must be equal.
 
 mod operation;
 mod steps;
@@ -30,10 +30,10 @@ const BOUNDS: QueueBounds = QueueBounds {
     project_unfinished_max: 4,
     ..QueueBounds::NONE
 };
-/// How long an idempotency key is bound.
+/// Lifetime of an idempotency key.
 const BOUND_MS: u64 = 50_000;
 
-/// The case: 100 sequences of up to 40 operations; 30 where each operation crosses to a server.
+/// The case: 100 sequences of up to 40 operations; only 30 if each operation goes to a server.
 pub async fn random_operations_agree_with_the_reference_store(harness: &impl Harness) {
     let number = AtomicU32::new(0);
     tokio::task::block_in_place(|| {
@@ -68,7 +68,7 @@ pub async fn random_operations_agree_with_the_reference_store(harness: &impl Har
     });
 }
 
-/// Compares all that can be read.
+/// Compares all readable data.
 async fn agree(tested: &Side, wanted: &Side) {
     let (shown, wanted) = (tested.shown().await, wanted.shown().await);
     for (one, other) in shown.iter().zip(&wanted) {
@@ -77,14 +77,14 @@ async fn agree(tested: &Side, wanted: &Side) {
     assert_eq!(shown.len(), wanted.len());
 }
 
-/// A store, and what the operations remember of it.
+/// A store, and what the operations remember about it.
 struct Side {
     handles: [Site; 2],
-    /// Operations so far.
+    /// Number of operations so far.
     steps: usize,
-    /// Tasks submitted so far.
+    /// Number of tasks submitted so far.
     submitted: u64,
-    /// Whether the first handle takes every task.
+    /// Whether all tasks are submitted through the first handle.
     submits_to_first: bool,
     runs: Vec<Lease>,
     fetches: Vec<Fetch>,
@@ -102,7 +102,7 @@ impl Side {
         }
     }
 
-    /// Does the operation, and says what came of it, without the numbers that each store chooses.
+    /// Performs the operation, and returns its outcome without the numbers that each store chooses.
     async fn step(&mut self, operation: &Operation) -> String {
         let site = self.handles[self.steps % 2].clone();
         self.steps += 1;
@@ -196,7 +196,7 @@ impl Side {
             None => None,
         };
         let came = match site.tasks.insert(new).await.unwrap() {
-            // When to come again is an estimate.
+            // The time to return is only an estimate.
             Insertion::QueueFull(_) => "queue full".to_owned(),
             Insertion::ProjectFull(_) => "project full".to_owned(),
             other => format!("{other:?}"),
@@ -271,7 +271,7 @@ impl Side {
         format!("{:?}", site.work.release(lease, all[attempt]).await)
     }
 
-    /// The caller removes the files that it is handed.
+    /// The caller removes the files in the chores that it gets.
     async fn delete(&self, site: &Site, task: u64, project: usize) -> String {
         let deleted = site.tasks.delete(PROJECTS[project], id(task)).await;
         match deleted.unwrap() {
@@ -299,7 +299,7 @@ impl Side {
         format!("{told:?}")
     }
 
-    /// Does all that is to be done, in whatever order.
+    /// Does all chores, in any order.
     async fn do_chores(&self, site: &Site) -> String {
         let mut told = Vec::new();
         for kind in [ChoreKind::RemoveFile, any_call_off()] {
@@ -317,7 +317,7 @@ impl Side {
         format!("{told:?}")
     }
 
-    /// What is to be done, with runs in the place of their tokens.
+    /// The work of the chores, with runs in place of their tokens.
     fn works(&self, chores: &[Chore]) -> Vec<String> {
         let work = |chore: &Chore| match &chore.work {
             ChoreWork::RemoveFile(key) => {
@@ -332,7 +332,7 @@ impl Side {
         chores.iter().map(told).collect()
     }
 
-    /// All that can be read, by the handle that did not do the last operation.
+    /// All readable data, through the handle that did not perform the last operation.
     async fn shown(&self) -> Vec<String> {
         let site = &self.handles[self.steps % 2];
         let mut shown = Vec::new();

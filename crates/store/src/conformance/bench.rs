@@ -1,4 +1,4 @@
-//! Short names for what the cases do most.
+//! Shorthand for the most frequent steps of the cases.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,29 +16,30 @@ use crate::{
     Lease, NewTask, Renewal, StoreError, SweepRequest, Swept,
 };
 
-/// Only a failing case waits so long.
+/// Only a failing case waits this long.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Length of the leases of chores.
+/// Length of chore leases.
 pub const CHORE_LEASE_MS: u64 = 60_000;
 
 /// Shorthand for the cases.
 #[allow(async_fn_in_trait, reason = "for the cases alone")]
 pub trait Bench {
-    /// Lets time pass, by both clocks, until the wall clock shows `now_ms`, which lies not before the present.
+    /// Lets time pass, by both clocks, until the wall clock shows `now_ms`, which is not in the
+    /// past.
     fn pass_until(&self, now_ms: u64);
-    /// Inserts a task that must be taken.
+    /// Inserts a task that must be accepted.
     async fn submit(&self, number: u64, project: &str) -> Arc<Task>;
-    /// Inserts tasks that must be taken.
+    /// Inserts tasks that must be accepted.
     async fn submit_all(&self, tasks: impl IntoIterator<Item = NewTask>);
     /// Claims up to `count` tasks of any model.
     async fn claim(&self, count: usize) -> Vec<Claim>;
-    /// Claims the one task that must be there.
+    /// Claims the one task that must exist.
     async fn claim_one(&self) -> Claim;
     /// Takes fetches of any model, up to two of one project.
     async fn take(&self, count: usize) -> Vec<Fetch>;
-    /// Brings every reference that is wanted.
+    /// Fetches every missing reference.
     async fn fetch_all(&self);
-    /// The task, which must be there.
+    /// The task, which must exist.
     async fn task(&self, project: &str, number: u64) -> Arc<Task>;
     /// How many tasks are expected to start before this one.
     async fn position(&self, number: u64) -> Option<u64>;
@@ -46,21 +47,21 @@ pub trait Bench {
     async fn renew(&self, lease: &Lease, renewal: Renewal) -> Result<(), StoreError>;
     /// Whether a lease holds.
     async fn check(&self, lease: &Lease) -> Result<(), StoreError>;
-    /// Finishes well, with files named after the token.
+    /// Finishes successfully, with files named after the token.
     async fn complete(&self, claim: &Claim) -> Result<(), StoreError>;
-    /// Cancels a task that must be there and unfinished, and keeps it for so long.
+    /// Cancels a task that must exist and be unfinished, and keeps it for `retention_ms`.
     async fn cancel(&self, project: &str, number: u64, retention_ms: u64) -> Arc<Task>;
     /// Lets time pass until `now_ms`, and sweeps as usual.
     async fn sweep(&self, now_ms: u64) -> Swept;
-    /// Lets time pass until the request's present, if it has one, and sweeps.
+    /// Lets time pass until the request's current time, if it has one, and sweeps.
     async fn sweep_by(&self, request: SweepRequest) -> Swept;
-    /// Leases the chores of this kind that are due, at most 100.
+    /// Leases the due chores of this kind, at most 100.
     async fn take_chores(&self, kind: ChoreKind) -> Vec<Chore>;
-    /// The files that are to be removed, as they are due; they stay due.
+    /// The files to remove, in due order; they stay due.
     async fn files_due(&self) -> Vec<String>;
-    /// The same, and they are removed for good.
+    /// The same, and removes them for good.
     async fn remove_files(&self) -> Vec<String>;
-    /// The upstream jobs that are to be called off, oldest task first; they stay due.
+    /// The upstream jobs to cancel, oldest task first; they stay due.
     async fn call_offs_due(&self) -> Vec<CallOff>;
 }
 
@@ -197,7 +198,7 @@ impl Bench for Site {
     }
 }
 
-/// Call-offs of any model.
+/// Chores of any model that cancel upstream jobs.
 pub fn any_call_off() -> ChoreKind {
     ChoreKind::CallOff {
         models: MODELS.map(str::to_owned).into(),
@@ -213,7 +214,7 @@ pub fn keys(chores: &[Chore]) -> Vec<String> {
     chores.iter().map(key).collect()
 }
 
-/// The upstream job of a chore that calls one off.
+/// The upstream job of a chore that cancels one.
 pub fn call_off(chore: &Chore) -> CallOff {
     match &chore.work {
         ChoreWork::CallOff(call_off) => call_off.clone(),

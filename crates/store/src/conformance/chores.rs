@@ -1,4 +1,4 @@
-//! What is left to be done elsewhere: leased to one at a time, and done until somebody says so.
+//! Chores: leased to one process at a time, and due until they are settled.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use super::fixtures::{LEASE_MS, MODELS, RETENTION_MS, id, of_model, renewal};
 use super::{Harness, Site};
 use crate::{Attempt, Chore, ChoreKind, ChoreRequest, ChoreWork, Renewal};
 
-/// Leaves three files to be removed, of an attempt that came to nothing.
+/// Leaves three files to remove, of an attempt without a result.
 async fn leave_files(stores: &Site, number: u64) -> [String; 3] {
     stores.submit(number, "one").await;
     let claim = stores.claim_one().await;
@@ -15,7 +15,7 @@ async fn leave_files(stores: &Site, number: u64) -> [String; 3] {
     claim.lease.file_keys()
 }
 
-/// Leaves an upstream job to be called off, of a task of this model.
+/// Leaves an upstream job to cancel, of a task of this model.
 async fn leave_job(stores: &Site, number: u64, model: &str) {
     stores.submit_all([of_model(number, "one", model)]).await;
     let claim = stores.claim_one().await;
@@ -41,7 +41,7 @@ async fn settle(stores: &Site, done: impl IntoIterator<Item = crate::ChoreDone>)
     stores.chores.settle_chores(done).await.unwrap();
 }
 
-/// Not a millisecond less; the next one who takes it knows how often it was tried.
+/// Not a millisecond less; the next holder knows the number of tries.
 pub async fn a_chore_is_leased_to_one_until_its_lease_runs_out(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     let files = leave_files(&first, 1).await;
@@ -69,7 +69,7 @@ pub async fn a_chore_is_leased_to_one_until_its_lease_runs_out(harness: &impl Ha
     }
 }
 
-/// Many who ask at once on both handles share them without a rest.
+/// Many concurrent requests on both handles share all of them.
 pub async fn no_chore_is_handed_out_twice(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     let mut wanted = HashSet::new();
@@ -92,7 +92,7 @@ pub async fn no_chore_is_handed_out_twice(harness: &impl Harness) {
     assert_eq!(taken, wanted);
 }
 
-/// Neither as done nor for a pause: its holder goes on, and settles it.
+/// Neither as done nor for a pause: its holder continues, and settles it.
 pub async fn a_stale_settle_changes_no_chore(harness: &impl Harness) {
     let [late, other] = harness.open_both("store").await;
     let files = leave_files(&late, 1).await;
@@ -107,7 +107,7 @@ pub async fn a_stale_settle_changes_no_chore(harness: &impl Harness) {
     late.clock.advance(1);
     let third = take_files(&other, 3, 700).await;
     assert_eq!(keys(&third), files, "still to be done");
-    // Its lease has run out, and nobody else has it: it was done all the same.
+    // Its lease has ended, but nobody else holds it: it was done after all.
     late.clock.advance(5_000);
     settle(&other, third.into_iter().map(Chore::done)).await;
     settle(
@@ -118,7 +118,7 @@ pub async fn a_stale_settle_changes_no_chore(harness: &impl Harness) {
     assert!(take_files(&late, 3, 700).await.is_empty(), "for good");
 }
 
-/// Not a millisecond early, and as often as it is wanted.
+/// Not a millisecond early, and as often as requested.
 pub async fn a_chore_comes_again_after_its_pause(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     let files = leave_files(&first, 1).await;
@@ -132,7 +132,7 @@ pub async fn a_chore_comes_again_after_its_pause(harness: &impl Harness) {
         first.clock.advance(1);
         taken = take_files(&second, 3, 700).await;
     }
-    // Each by its own word.
+    // Each according to its own outcome.
     let [one, two, three]: [Chore; 3] = taken.try_into().unwrap();
     settle(&second, [one.again(2_000), two.done(), three.again(1_000)]).await;
     first.clock.advance(2_000);
@@ -164,7 +164,7 @@ pub async fn a_call_off_is_for_those_who_serve_its_model(harness: &impl Harness)
     assert_eq!(jobs(&own), [job(1, MODELS[0]), job(3, MODELS[0])]);
     let others = second.take_chores(any_call_off()).await;
     assert_eq!(jobs(&others), [job(2, MODELS[1])]);
-    // Who does not hold it cannot settle it.
+    // Only the holder can settle it.
     let forged = others.iter().map(|chore| Chore {
         token: own[0].token,
         ..chore.clone()
@@ -179,7 +179,7 @@ pub async fn a_call_off_is_for_those_who_serve_its_model(harness: &impl Harness)
     assert_eq!(first.take_chores(any_call_off()).await, []);
 }
 
-/// There is one, from the first day on, whatever else there is to do.
+/// There is always one, from the start, whatever else is due.
 pub async fn the_look_for_orphans_comes_again_and_again(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     leave_files(&first, 1).await;
@@ -204,7 +204,7 @@ pub async fn the_look_for_orphans_comes_again_and_again(harness: &impl Harness) 
     assert_eq!(looks.len(), 1, "after a restart");
 }
 
-/// Of a file that is to be removed already there is one chore, and none of a result that is there.
+/// One chore for a file to remove, and none for an existing result.
 pub async fn every_file_is_one_chore(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;

@@ -1,4 +1,4 @@
-//! Clocks that are wrong: what a step of the wall clock must not end, and what is made good after one.
+//! Wrong clocks: what a step of the wall clock must not end, and the corrections afterwards.
 
 use kinora_contract::Phase;
 
@@ -27,14 +27,14 @@ pub async fn a_lease_outlives_any_step_of_the_wall_clock(harness: &impl Harness)
         assert_eq!(swept, Swept::default(), "{wall_ms}");
         stores.check(&claim.lease).await.unwrap();
     }
-    // Nor does a renewal keep it for longer while the wall clock is wrong.
+    // A renewal does not extend it either while the wall clock is wrong.
     stores.renew(&claim.lease, renewal(1)).await.unwrap();
     stores.clock.advance(LEASE_MS);
     stores.clock.set(NOW);
     assert_eq!(stores.sweep(NOW).await.requeued, 1);
 }
 
-/// A worker says only for how long. Its claim, renewal and fetch run from the present of the store.
+/// A worker gives only a length. Its claim, renewal and fetch count from the store's current time.
 pub async fn leases_run_by_the_clock_of_the_store(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -45,7 +45,7 @@ pub async fn leases_run_by_the_clock_of_the_store(harness: &impl Harness) {
     stores.clock.advance(5_000);
     let claims: [Claim; 1] = stores.work.claim(short).await.unwrap().try_into().unwrap();
     let [claim] = claims;
-    // Both ends, each moved by the wall clock alone before.
+    // Both ends, each after a step of only the wall clock.
     for lease_ms in [700, 3_000] {
         stores.clock.advance(lease_ms - 1);
         stores.clock.set(NOW + YEAR_MS);
@@ -74,7 +74,7 @@ pub async fn leases_run_by_the_clock_of_the_store(harness: &impl Harness) {
     assert_eq!(stores.work.take_fetches(fetch()).await.unwrap().len(), 1);
 }
 
-/// The store reports both of its clocks, and stamps times by the wall clock.
+/// The store reports both of its clocks, and records times by the wall clock.
 pub async fn a_store_tells_the_time_by_which_it_judges(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let first = stores.chores.clock().await.unwrap();
@@ -177,7 +177,7 @@ pub async fn a_late_sweep_expires_and_does_not_forget(harness: &impl Harness) {
         let swept = stores.sweep(now_ms).await;
         assert_eq!((swept.expired, swept.forgotten), (expired, forgotten));
     }
-    // Nor where a tombstone is not kept at all.
+    // Also if tombstones are not kept at all.
     stores.submit(2, "one").await;
     let claim = stores.claim_one().await;
     stores.complete(&claim).await.unwrap();
@@ -190,7 +190,7 @@ pub async fn a_late_sweep_expires_and_does_not_forget(harness: &impl Harness) {
     assert_eq!(both, [(1, 0), (0, 1)]);
 }
 
-/// A task that was created before the clock went back starts and ends no earlier, however it ends.
+/// A task created before the clock went back starts and ends no earlier, however it ends.
 pub async fn times_of_a_task_never_run_backwards(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let ahead = NOW + 7_200_000;
@@ -229,7 +229,7 @@ pub async fn times_of_a_task_never_run_backwards(harness: &impl Harness) {
     }
 }
 
-/// Not from the time that a wrong clock gave them; later tasks by their own.
+/// Not from the time of a wrong clock; later tasks count from their own time.
 pub async fn waiting_counts_from_the_correction_of_the_clock(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, created_ms) in [(1, 0), (2, NOW - 1), (3, NOW), (4, NOW + 500)] {
@@ -256,7 +256,7 @@ pub async fn waiting_counts_from_the_correction_of_the_clock(harness: &impl Harn
     }
 }
 
-/// Those that ended in the time of the wrong clock, each once, whatever the batch; clients see it.
+/// Those that ended under the wrong clock, each once, for any batch size; clients see it.
 pub async fn results_of_a_corrected_clock_are_kept_longer(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..7 {
@@ -291,7 +291,7 @@ pub async fn results_of_a_corrected_clock_are_kept_longer(harness: &impl Harness
     assert_eq!(stores.sweep(NOW + 6_000).await.expired, 4);
 }
 
-/// A machine that boots in 2000: what it made is kept for its time from the correction on.
+/// A machine that boots in 2000: its results are kept for their full time from the correction on.
 pub async fn what_was_moved_out_of_the_past_is_moved_once(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, past_ms) in [(1, 946_684_800_000), (2, NOW)] {
@@ -316,7 +316,7 @@ pub async fn what_was_moved_out_of_the_past_is_moved_once(harness: &impl Harness
     }
 }
 
-/// Of whatever project.
+/// In any project.
 pub async fn the_newest_id_below_a_bound_is_found(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let newest = async |bound| stores.chores.newest_below(bound).await.unwrap();

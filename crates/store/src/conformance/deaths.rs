@@ -1,4 +1,4 @@
-//! Deaths of workers: which attempts they use up, and who runs alone after them.
+//! Deaths of workers: the attempts that they use up, and the tasks that run alone afterwards.
 
 use kinora_contract::{Clock as _, FailureCode, Phase, State};
 
@@ -7,7 +7,7 @@ use super::fixtures::{LEASE_MS, MODELS, RETENTION_MS, claiming, id, of_model, sw
 use super::{Harness, Site};
 use crate::{Attempt, Claim, ClaimRequest, SweepRequest};
 
-/// Claims of one worker for these models.
+/// A worker's claims for these models.
 async fn claim(stores: &Site, models: &[&str], attempts_max: u32) -> Vec<Claim> {
     let request = ClaimRequest {
         models: models.iter().map(|model| (*model).to_owned()).collect(),
@@ -17,7 +17,8 @@ async fn claim(stores: &Site, models: &[&str], attempts_max: u32) -> Vec<Claim> 
     stores.work.claim(request).await.unwrap()
 }
 
-/// The worker dies with all that it runs: how many tasks waited again, and how many were lost.
+/// The worker dies with all of its runs; returns how many tasks waited again, and how many were
+/// lost.
 async fn die(stores: &Site, attempts_max: u32) -> (u64, u64) {
     let sweep = SweepRequest {
         attempts_max,
@@ -35,7 +36,7 @@ async fn attempts(stores: &Site, numbers: std::ops::RangeInclusive<u64>) -> Vec<
     attempts
 }
 
-/// A task that kills its worker each time takes no neighbour with it.
+/// A task that kills its worker each time does not fail any neighbour.
 pub async fn a_last_attempt_is_made_alone_and_used_up_alone(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 1..=3 {
@@ -48,13 +49,13 @@ pub async fn a_last_attempt_is_made_alone_and_used_up_alone(harness: &impl Harne
     let alone = claim(&stores, &MODELS, 3).await;
     assert_eq!(alone.len(), 1);
     assert_eq!((alone[0].task.id, alone[0].task.attempt), (id(1), 3));
-    // Nothing beside it, newcomers included.
+    // Nothing beside it, not even new tasks.
     stores.submit(4, "two").await;
     assert!(claim(&stores, &MODELS, 3).await.is_empty());
     assert_eq!(die(&stores, 3).await, (0, 1));
     let lost = stores.task("one", 1).await;
     assert_eq!(lost.state, State::Failed(FailureCode::WorkerLost.into()));
-    // The newcomer may have its turn before its neighbours, which are completed one by one.
+    // The new task may have its turn before its neighbours, which complete one by one.
     for _ in 2..=4 {
         for claim in claim(&stores, &MODELS, 3).await {
             stores.complete(&claim).await.unwrap();
@@ -66,7 +67,7 @@ pub async fn a_last_attempt_is_made_alone_and_used_up_alone(harness: &impl Harne
     }
 }
 
-/// Where one attempt is all there is as well.
+/// Even if there is only one attempt.
 pub async fn a_last_attempt_with_company_is_forgiven(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 1..=2 {
@@ -81,7 +82,7 @@ pub async fn a_last_attempt_with_company_is_forgiven(harness: &impl Harness) {
     stores.complete(&last[0]).await.unwrap();
 }
 
-/// An engine's own process that crashes is no death of the worker.
+/// A crash of an engine's own process is not a death of the worker.
 pub async fn attempts_that_broke_do_not_make_a_task_run_alone(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 1..=2 {
@@ -111,7 +112,7 @@ pub async fn a_task_that_is_to_run_alone_holds_back_all_models(harness: &impl Ha
     let busy = claim(&stores, &other, 3).await;
     assert_eq!(busy.len(), 1);
     stores.submit_all([of_other(3)]).await;
-    // It waits for the worker to be free, and nothing is begun meanwhile.
+    // It waits for the worker to be free, and nothing else starts meanwhile.
     assert!(claim(&stores, &own, 3).await.is_empty());
     assert!(claim(&stores, &other, 3).await.is_empty());
     stores.complete(&busy[0]).await.unwrap();
@@ -123,7 +124,7 @@ pub async fn a_task_that_is_to_run_alone_holds_back_all_models(harness: &impl Ha
     stores.complete(&after[0]).await.unwrap();
 }
 
-/// Neither beside the worker's other tasks nor beside those that the same request was given.
+/// Neither beside the worker's other tasks nor beside those of the same request.
 pub async fn a_task_that_is_to_run_alone_ends_the_claim_that_comes_to_it(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;

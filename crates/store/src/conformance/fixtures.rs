@@ -12,25 +12,25 @@ use crate::{
     Actor, ClaimRequest, FetchRequest, NewTask, QueueBounds, Renewal, SweepRequest, WaitingFrom,
 };
 
-/// The moment in which the cases begin.
+/// The time at which the cases begin.
 pub const NOW: u64 = 1_760_000_000_000;
-/// Length of the leases that the cases take and extend.
+/// Length of leases in the cases.
 pub const LEASE_MS: u64 = 30_000;
 /// How long finished tasks are kept.
 pub const RETENTION_MS: u64 = 1_000_000;
-/// When tasks expire that finish at [`NOW`].
+/// Expiry of tasks that finish at [`NOW`].
 pub const EXPIRY: u64 = NOW + RETENTION_MS;
 /// The models of the cases.
 pub const MODELS: [&str; 2] = ["kinora-a1", "kinora-b1"];
 
-/// An id that carries the moment `NOW + number`; equal numbers give equal ids.
+/// An id with the creation time `NOW + number`; equal numbers give equal ids.
 pub fn id(number: u64) -> TaskId {
     let mut random = [0; 10];
     random[2..].copy_from_slice(&number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
     TaskId::from_parts(NOW + number, random)
 }
 
-/// A task with room for any other.
+/// A task without limits.
 pub fn task(number: u64, project: &str) -> NewTask {
     NewTask {
         id: id(number),
@@ -63,7 +63,7 @@ pub fn spec(model: &str) -> VideoSpec {
     }
 }
 
-/// A task with so many reference images.
+/// A task with `count` reference images.
 pub fn with_images(number: u64, project: &str, count: usize) -> NewTask {
     let mut new = task(number, project);
     new.spec.inputs = Inputs::References {
@@ -106,7 +106,7 @@ pub fn files(name: &str) -> Vec<String> {
     artifact(name).files().map(|file| file.key.clone()).into()
 }
 
-/// A failure by the client's wish.
+/// The failure of a cancelled task.
 pub fn cancelled() -> Failure {
     FailureCode::Cancelled.into()
 }
@@ -134,7 +134,7 @@ pub fn fetching(count: usize) -> FetchRequest {
     }
 }
 
-/// The usual sweep, by a wall clock that is trusted and shows `now_ms`.
+/// The usual sweep, by a trusted wall clock that shows `now_ms`.
 pub const fn sweep_at(now_ms: u64) -> SweepRequest {
     SweepRequest {
         due_ms: Some(now_ms),
@@ -160,7 +160,7 @@ pub fn actor(user: &str) -> Actor {
     }
 }
 
-/// A renewal that reports this progress, and nothing else.
+/// A renewal that only reports this progress.
 pub fn renewal(progress: u8) -> Renewal {
     Renewal {
         progress,

@@ -1,5 +1,5 @@
-//! Gaps: creation times of tasks that a copy of the store may have accepted, while the store itself was closed or an
-//! older copy of it had not been put back yet.
+//! Gaps: creation times of tasks that a copy of the store may have accepted, while the store itself
+//! was closed or before an older copy was restored.
 
 use kinora_contract::ID_AHEAD_MS_MAX;
 
@@ -9,7 +9,7 @@ use super::{Harness, Site};
 use crate::Gap;
 use crate::gap::GAPS_MAX;
 
-/// Whether a task with this number may have been accepted by a copy of the store.
+/// Whether a copy of the store may have accepted a task with this number.
 async fn may_be_unknown(site: &Site, number: u64) -> bool {
     holds(&gaps_of(site).await, number)
 }
@@ -22,7 +22,7 @@ fn holds(gaps: &[Gap], number: u64) -> bool {
     gaps.iter().any(|gap| gap.holds(id(number)))
 }
 
-/// Which of these tasks may be unknown; both handles agree on it.
+/// The tasks among these that may be unknown; both handles agree on them.
 async fn unknown<const N: usize>(sites: &[Site; 2], numbers: [u64; N]) -> Vec<u64> {
     let unknown = async |site| {
         let gaps = gaps_of(site).await;
@@ -55,7 +55,7 @@ pub async fn an_accepted_task_ends_the_gap_since_the_opening(harness: &impl Harn
     );
 }
 
-/// Neither a task that is dated earlier, by a clock that was set back, nor a deletion moves the beginning back.
+/// Neither a task dated earlier, by a clock that was set back, nor a deletion moves the start back.
 pub async fn a_gap_begins_at_the_newest_task_ever_accepted(harness: &impl Harness) {
     let site = harness.open("store").await;
     for number in [40, 3] {
@@ -65,7 +65,7 @@ pub async fn a_gap_begins_at_the_newest_task_ever_accepted(harness: &impl Harnes
     let site = harness.open("store").await;
     assert!(!may_be_unknown(&site, 35).await && may_be_unknown(&site, 41).await);
     site.submit(50, "one").await;
-    // It was known, although it is gone by now.
+    // It was known, although it is gone now.
     site.tasks.delete("one", id(50)).await.unwrap();
     drop(site);
     let site = harness.open("store").await;
@@ -73,7 +73,7 @@ pub async fn a_gap_begins_at_the_newest_task_ever_accepted(harness: &impl Harnes
     assert!(may_be_unknown(&site, 51).await);
 }
 
-/// If the store followed it, later gaps would hold nothing until the true time has caught up.
+/// If the store followed that clock, later gaps would contain nothing until real time caught up.
 pub async fn a_task_of_a_clock_that_was_far_ahead_hides_no_gap(harness: &impl Harness) {
     for (name, ahead_ms, is_followed) in [
         ("near", ID_AHEAD_MS_MAX, true),
@@ -105,7 +105,7 @@ pub async fn a_closed_gap_stays_closed(harness: &impl Harness) {
 
     let sites = harness.open_both("store").await;
     assert_eq!(unknown(&sites, [9, 15, 21]).await, [9, 21]);
-    // Also the present one, in which no task was accepted yet.
+    // Including the current one, in which no task has been accepted yet.
     let gaps = gaps_of(&sites[0]).await;
     sites[0].chores.close_gaps(&gaps).await.unwrap();
     sites[1].submit(30, "one").await;

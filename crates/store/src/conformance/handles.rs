@@ -1,5 +1,5 @@
-//! Two handles on one store, as two processes have them: what one does, the other sees, and neither does the
-//! other's part.
+//! Two handles on one store, like two processes: each sees the other's actions, and neither repeats
+//! them.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::fixtures::{LEASE_MS, NOW, RETENTION_MS, fetching, id, task, with_imag
 use super::{Harness, Site};
 use crate::{FetchRequest, Fetched, Idempotency, Insertion, LeaseLost, NewTask};
 
-/// Each once, on handles in turn.
+/// Each number once, on alternating handles.
 fn in_turn(sites: &[Site; 2], count: u64) -> impl Iterator<Item = (u64, Site)> {
     (0..count).zip(sites.iter().cycle().cloned())
 }
@@ -52,7 +52,7 @@ pub async fn twins_on_two_handles_make_one_task(harness: &impl Harness) {
     }
 }
 
-/// Every task has one holder, and every token is given out once.
+/// Every task has one holder, and every token is issued once.
 pub async fn two_handles_never_claim_the_same_task(harness: &impl Harness) {
     let sites = harness.open_both("store").await;
     for (number, site) in in_turn(&sites, 40) {
@@ -74,7 +74,7 @@ pub async fn two_handles_never_claim_the_same_task(harness: &impl Harness) {
     }
 }
 
-/// A worker asks for all its leases at once, and hears that there is something to ask for.
+/// A worker asks for all its leases at once, and gets a hint that there is something to ask for.
 pub async fn a_cancel_is_seen_by_the_worker_on_another_handle(harness: &impl Harness) {
     let [api, worker] = harness.open_both("store").await;
     for number in 1..=3 {
@@ -105,7 +105,7 @@ pub async fn a_cancel_is_seen_by_the_worker_on_another_handle(harness: &impl Har
     assert_eq!(lost, all);
 }
 
-/// The worker need not wait until it looks by itself.
+/// The worker need not wait for its next poll.
 pub async fn a_submit_is_heard_on_another_handle(harness: &impl Harness) {
     let [api, worker] = harness.open_both("store").await;
     let mut work = worker.work.work_hints();
@@ -119,7 +119,7 @@ pub async fn a_submit_is_heard_on_another_handle(harness: &impl Harness) {
     assert_eq!(worker.take(1).await[0].task.id, id(2));
 }
 
-/// As soon as it is put, and no longer than the run.
+/// As soon as it is stored, and no longer than the run.
 pub async fn a_preview_is_read_on_another_handle(harness: &impl Harness) {
     let [api, worker] = harness.open_both("store").await;
     api.submit(1, "one").await;
@@ -134,7 +134,7 @@ pub async fn a_preview_is_read_on_another_handle(harness: &impl Harness) {
     assert_eq!(api.tasks.preview(id(1)).await.unwrap(), None);
 }
 
-/// A task that one changes is read by the other as it is now, by whatever way.
+/// The other handle reads the changed task in its current state, in every way.
 pub async fn a_change_is_read_on_another_handle(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     first.submit(1, "one").await;
@@ -153,7 +153,7 @@ pub async fn a_change_is_read_on_another_handle(harness: &impl Harness) {
     assert_eq!(second.work.task(id(1)).await.unwrap(), None);
 }
 
-/// While a fetch is leased, nobody else has it.
+/// While a fetch is leased, nobody else gets it.
 pub async fn two_handles_never_fetch_for_the_same_task(harness: &impl Harness) {
     let sites = harness.open_both("store").await;
     let projects = ["one", "two", "three", "four", "five", "six"];
@@ -171,7 +171,7 @@ pub async fn two_handles_never_fetch_for_the_same_task(harness: &impl Harness) {
         }
     }
     assert_eq!(tasks.len(), 12);
-    // A fetch is settled by its token, on whatever handle.
+    // Any handle can settle a fetch by its token.
     for (fetch, site) in fetches.iter().zip(sites.iter().rev().cycle()) {
         let settled = site.work.settle_fetch(fetch, Fetched::AtHand).await;
         settled.unwrap();
@@ -179,7 +179,7 @@ pub async fn two_handles_never_fetch_for_the_same_task(harness: &impl Harness) {
     assert_eq!(sites[1].claim(20).await.len(), 12);
 }
 
-/// It neither fails the task, nor makes it claimable, nor gives it back, whatever has become of the task since.
+/// It neither fails the task, nor makes it claimable, nor gives it back, whatever the task's state.
 pub async fn a_fetch_under_a_lost_token_ends_nothing(harness: &impl Harness) {
     let [late, other] = harness.open_both("store").await;
     late.submit_all([with_images(1, "one", 1)]).await;
@@ -207,11 +207,11 @@ pub async fn a_fetch_under_a_lost_token_ends_nothing(harness: &impl Harness) {
         }
         assert!(late.claim(1).await.is_empty() && late.take(1).await.is_empty());
     };
-    // Another fetches by now.
+    // Another process is fetching by now.
     untouched().await;
     let settled = other.work.settle_fetch(&current, Fetched::AtHand).await;
     settled.unwrap();
-    // A worker runs it by now.
+    // A worker is running it by now.
     let claim = other.claim_one().await;
     untouched().await;
     other.check(&claim.lease).await.unwrap();

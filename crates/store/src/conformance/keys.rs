@@ -26,7 +26,7 @@ async fn usable(stores: &Site, number: u8, now_ms: u64) -> bool {
     found.expect("the key is known").is_usable(now_ms)
 }
 
-/// As it was made, with everything that restricts it, also after a restart.
+/// Unchanged, with all of its restrictions, even after a restart.
 pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
     let restricted = NewKey {
         scopes: vec![Scope::Read, Scope::Operations],
@@ -77,7 +77,7 @@ pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
     );
 }
 
-/// Whoever tries, and never after another, not even a revoked one.
+/// Whoever tries; and never after another key, not even a revoked one.
 pub async fn of_many_first_keys_one_is_added(harness: &impl Harness) {
     let sites = harness.open_both("store").await;
     let adds = (1..=16).zip(sites.iter().cycle().cloned());
@@ -108,7 +108,7 @@ pub async fn of_many_first_keys_one_is_added(harness: &impl Harness) {
     assert_eq!(sites[0].keys.list_keys().await.unwrap().len(), 1);
 }
 
-/// Revoked ones included.
+/// Including revoked ones.
 pub async fn keys_are_listed_newest_first(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [2, 1, 3] {
@@ -130,7 +130,7 @@ pub async fn keys_are_listed_newest_first(harness: &impl Harness) {
     assert_eq!(revoked, [Some(NOW), None, None]);
 }
 
-/// The next lookup knows; a second revocation keeps the first time.
+/// The next lookup sees it; a second revocation keeps the first time.
 pub async fn a_key_is_revoked_once_and_at_once(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [1, 2] {
@@ -196,18 +196,18 @@ pub async fn a_key_is_rotated_in_one_step(harness: &impl Harness) {
     rotate("key_000000000002", 4, 1000).await.unwrap().unwrap();
     assert!(usable(&stores, 2, NOW + 999).await && usable(&stores, 4, NOW).await);
     assert!(!usable(&stores, 2, NOW + 1000).await);
-    // A longer grace does not lengthen a life.
+    // A longer grace period does not extend a key's life.
     rotate("key_000000000002", 5, 9000).await.unwrap().unwrap();
     assert!(!usable(&stores, 2, NOW + 1000).await);
 
     assert!(rotate("key_unknown", 6, 0).await.unwrap().is_none());
     assert!(stores.keys.find_key(&[6; 32], NOW).await.unwrap().is_none());
-    // The new key cannot be added: the old one lives on.
+    // The new key cannot be added: the old one stays valid.
     assert!(rotate("key_000000000003", 4, 0).await.is_err());
     assert!(usable(&stores, 3, NOW).await);
 }
 
-/// To about a minute, by the sweep, and only of what opens.
+/// To about a minute, through the sweep, and only for successful uses.
 pub async fn the_last_use_of_a_key_is_kept(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [1, 2] {

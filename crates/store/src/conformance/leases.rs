@@ -15,7 +15,7 @@ fn is_lost(result: &Result<(), StoreError>, how: LeaseLost) -> bool {
     matches!(result, Err(StoreError::LeaseLost(lost)) if *lost == how)
 }
 
-/// The claim says how the task stands, and everybody sees it so.
+/// The claim returns the new state of the task, and everybody sees it.
 pub async fn a_claim_marks_the_task_and_counts_the_attempt(harness: &impl Harness) {
     let stores = harness.open("store").await;
     assert!(stores.claim(5).await.is_empty());
@@ -40,7 +40,7 @@ pub async fn a_claim_marks_the_task_and_counts_the_attempt(harness: &impl Harnes
     assert!(stores.claim(5).await.is_empty());
 }
 
-/// Also of the same task.
+/// Even for the same task.
 pub async fn tokens_grow_with_every_claim(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut last = 0;
@@ -66,7 +66,7 @@ pub async fn tokens_grow_with_every_claim(harness: &impl Harness) {
     }
 }
 
-/// A worker without the model leaves its tasks alone.
+/// A worker without the model ignores its tasks.
 pub async fn only_served_models_are_claimed(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, model) in [(1, MODELS[0]), (2, MODELS[1]), (3, MODELS[0])] {
@@ -90,7 +90,7 @@ pub async fn only_served_models_are_claimed(harness: &impl Harness) {
     );
 }
 
-/// The project with one task is served second at the latest; ties go to the older task.
+/// The project with one task is second at the latest; ties go to the older task.
 pub async fn a_thousand_tasks_do_not_starve_one(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let many = (0..1_000).map(|number| {
@@ -115,7 +115,8 @@ pub async fn a_thousand_tasks_do_not_starve_one(harness: &impl Harness) {
     assert_eq!(next, ["third", "many", "single", "many"]);
 }
 
-/// With one worker nothing runs whenever it asks: then it is the turn of who was not served.
+/// With one worker nothing runs at the time of a request: then the project that was not served is
+/// next.
 pub async fn projects_take_turns_when_nothing_runs(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..4 {
@@ -132,13 +133,13 @@ pub async fn projects_take_turns_when_nothing_runs(harness: &impl Harness) {
         served.push(claim.task.project);
     }
     assert_eq!(served, ["many", "single", "third", "many", "many", "many"]);
-    // A project keeps its place although nothing of it is left for a while.
+    // A project keeps its place although it has no tasks for a while.
     stores.submit(6, "many").await;
     stores.submit(7, "single").await;
     assert_eq!(stores.claim_one().await.task.project, "single");
 }
 
-/// Whatever was claimed and given back before.
+/// Whatever was claimed and returned before.
 pub async fn within_a_project_the_oldest_is_first(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..10 {
@@ -182,7 +183,7 @@ pub async fn no_task_is_claimed_twice_by_concurrent_workers(harness: &impl Harne
     assert_eq!(tasks.len(), 50);
 }
 
-/// 100 is for completed tasks.
+/// Only completed tasks have 100.
 pub async fn progress_never_falls_and_a_renewal_never_completes(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -208,7 +209,7 @@ pub async fn progress_never_falls_and_a_renewal_never_completes(harness: &impl H
     assert_eq!((again.progress, again.started_at_ms), (99, Some(NOW)));
 }
 
-/// After the task went to another worker, was given back, or never was this one's.
+/// After the task went to another worker, was returned, or never belonged to this one.
 pub async fn a_stale_token_changes_nothing(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -259,7 +260,7 @@ pub async fn a_stale_token_changes_nothing(harness: &impl Harness) {
     ));
 }
 
-/// Completed or failed, it is not written again.
+/// Completed or failed, it is never written again.
 pub async fn a_finished_task_stays_as_it_is(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -292,7 +293,7 @@ pub async fn a_finished_task_stays_as_it_is(harness: &impl Harness) {
     assert_eq!(stores.task("one", 2).await, failed);
 }
 
-/// The counter moves for what a worker waits for.
+/// The counter moves for events that a worker waits for.
 pub async fn workers_hear_of_new_work_and_of_withdrawn_work(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let (mut work, mut withdrawn) = (stores.work.work_hints(), stores.work.withdrawals());

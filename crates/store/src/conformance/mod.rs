@@ -1,6 +1,7 @@
-//! What every store must do, as tests: every guarantee of [`crate::Tasks`], [`crate::Work`], [`crate::Chores`],
-//! [`crate::KeyStore`], [`crate::Workers`], [`crate::Operations`], [`crate::Deliveries`] and [`crate::Secrets`]. A store
-//! runs them with one line, [`crate::conformance_suite!`]. Cases that are about one implementation are not here.
+//! The requirements on every store, as tests: all guarantees of [`crate::Tasks`], [`crate::Work`],
+//! [`crate::Chores`], [`crate::KeyStore`], [`crate::Workers`], [`crate::Operations`],
+//! [`crate::Deliveries`] and [`crate::Secrets`]. A store runs them with one line,
+//! [`crate::conformance_suite!`]. Cases about a single implementation are not here.
 #![allow(
     clippy::disallowed_methods,
     clippy::expect_used,
@@ -44,14 +45,14 @@ use kinora_contract::ManualClock;
 use self::fixtures::NOW;
 use crate::{Chores, Deliveries, KeyStore, Operations, Secrets, Stores, Tasks, Work, Workers};
 
-/// A handle on an open store, with the clock by which the store judges.
+/// A handle on an open store, with the store's clock.
 #[derive(Clone, Debug)]
 pub struct Site {
     /// Tasks, for their owners.
     pub tasks: Arc<dyn Tasks>,
     /// Tasks, for workers.
     pub work: Arc<dyn Work>,
-    /// What is left to be done.
+    /// Chores.
     pub chores: Arc<dyn Chores>,
     /// API keys.
     pub keys: Arc<dyn KeyStore>,
@@ -59,7 +60,7 @@ pub struct Site {
     pub workers: Arc<dyn Workers>,
     /// Webhooks and the deliveries to them.
     pub webhooks: Arc<dyn Deliveries>,
-    /// What operators ask.
+    /// Data for operators.
     pub operations: Arc<dyn Operations>,
     /// Shared secrets.
     pub secrets: Arc<dyn Secrets>,
@@ -87,8 +88,8 @@ impl Site {
 /// Makes the stores that the cases run against.
 #[async_trait]
 pub trait Harness: Send + Sync {
-    /// Opens the store of this name: empty the first time, and later as it was left. The
-    /// earlier handles of the name are dropped before.
+    /// Opens the store with this name: empty the first time, later with its previous contents. The
+    /// earlier handles of the name have been dropped.
     async fn stores(&self, name: &str, clock: Arc<ManualClock>) -> Stores;
 
     /// Opens another handle on the store of this name while `first` is open, as a second process with this clock
@@ -103,14 +104,14 @@ pub trait Harness: Send + Sync {
         [first, second]
     }
 
-    /// Whether the store lives on when all its handles are gone, as a server does: leases then end with their time
-    /// alone, and not with the process that opened the store, which may be one of many.
+    /// Whether the store survives all its handles, as a server does: then leases end only at their
+    /// time, and not with the process that opened the store, which may be one of many.
     fn outlives_its_processes(&self) -> bool {
         false
     }
 
-    /// Opens the store of this name at [`NOW`] when everything that an earlier process had leased for
-    /// [`fixtures::LEASE_MS`] at that time, by both clocks, is free again.
+    /// Opens the store with this name at [`NOW`], once everything that an earlier process had
+    /// leased for [`fixtures::LEASE_MS`] at that time is free again by both clocks.
     async fn open_after_leases(&self, name: &str) -> Site {
         let site = self.open(name).await;
         if self.outlives_its_processes() {
@@ -120,18 +121,18 @@ pub trait Harness: Send + Sync {
         site
     }
 
-    /// Opens the store of this name at [`NOW`], by a clock of its own.
+    /// Opens the store with this name at [`NOW`], with its own clock.
     async fn open(&self, name: &str) -> Site {
         self.open_at(name, NOW).await
     }
 
-    /// Opens the store of this name when the wall clock shows `wall_ms`.
+    /// Opens the store with this name when the wall clock shows `wall_ms`.
     async fn open_at(&self, name: &str, wall_ms: u64) -> Site {
         let clock = Arc::new(ManualClock::at(wall_ms));
         Site::of(self.stores(name, clock.clone()).await, clock)
     }
 
-    /// Opens the store of this name twice, at [`NOW`].
+    /// Opens the store with this name twice, at [`NOW`].
     async fn open_both(&self, name: &str) -> [Site; 2] {
         let first = self.open(name).await;
         let second = self.open_second(&first, name, first.clock.clone()).await;

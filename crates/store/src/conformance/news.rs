@@ -1,4 +1,4 @@
-//! What those are told who follow tasks: where they stand, which have ended, and that something has changed.
+//! News for followers of tasks: current states, ended tasks, and notices of changes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::fixtures::{LEASE_MS, NOW, RETENTION_MS, id, with_images};
 use super::{Harness, Site};
 use crate::{Attempt, Changes, EndedRequest, Glance, Renewal, TaskChange};
 
-/// Only a failing case waits so long.
+/// Only a failing case waits this long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Status and progress of these tasks.
@@ -32,7 +32,7 @@ fn report(progress: u8) -> Renewal {
     }
 }
 
-/// As they are polled, in the order asked for; those that are expired or gone have none.
+/// As for polls, in the requested order; expired or deleted ones have none.
 pub async fn glances_are_told_of_several_tasks_at_once(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     for number in 1..=4 {
@@ -65,7 +65,7 @@ pub async fn glances_are_told_of_several_tasks_at_once(harness: &impl Harness) {
     assert!(first.tasks.glance(&[]).await.unwrap().is_empty());
 }
 
-/// Those that wait, for whatever reason, and those that run; none of another project.
+/// All waiting and running ones; none of another project.
 pub async fn unfinished_tasks_of_a_project_are_told_by_creation(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     for number in [5, 3, 1] {
@@ -119,7 +119,8 @@ pub async fn unfinished_tasks_of_a_project_are_told_by_creation(harness: &impl H
     assert!(unfinished("three").await.is_empty());
 }
 
-/// In the order of their ends, the last ones where there are many, and all after a step back of the clock.
+/// In the order of their ends, only the last ones if there are many, and all after a step back of
+/// the clock.
 pub async fn ended_tasks_are_told_since_a_time(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     for number in 1..=5 {
@@ -146,7 +147,7 @@ pub async fn ended_tasks_are_told_since_a_time(harness: &impl Harness) {
         ended.into_iter().map(|(_, id)| id).collect::<Vec<_>>()
     };
     assert_eq!(ended(&first, NOW, 9).await, []);
-    // Hours apart: a store may tell earlier ones that were on their way.
+    // Hours apart: a store may include earlier ones that were still in transit.
     let hour_ms = 60 * 60 * 1000;
     for (hours, number) in (1..).zip([4, 1, 6, 3, 2]) {
         first.pass_until(NOW + hours * hour_ms);
@@ -162,7 +163,7 @@ pub async fn ended_tasks_are_told_since_a_time(harness: &impl Harness) {
     }
     first.tasks.delete("one", id(3)).await.unwrap();
     assert_eq!(ended(&second, NOW + 4 * hour_ms, 9).await, [id(2)]);
-    // Set back by three hours: what was told last lies ahead.
+    // Set back by three hours: the last reported time is in the future.
     first.clock.set(NOW + 2 * hour_ms);
     assert_eq!(
         ended(&second, NOW + 5 * hour_ms, 9).await,
@@ -170,7 +171,7 @@ pub async fn ended_tasks_are_told_since_a_time(harness: &impl Harness) {
     );
 }
 
-/// Waits until this task's change is told.
+/// Waits until this task's change is reported.
 async fn heard(changes: &mut Changes, number: u64, what: &str) {
     let told = async {
         loop {
@@ -185,7 +186,7 @@ async fn heard(changes: &mut Changes, number: u64, what: &str) {
     assert!(told.is_ok(), "not heard of {what}");
 }
 
-/// By all who follow, of whatever handle, whoever changes it; and then it can be read.
+/// By all followers of any handle, whoever makes the change; and then it can be read.
 pub async fn changes_are_heard_on_every_handle(harness: &impl Harness) {
     let [api, worker] = harness.open_both("store").await;
     let follow = |site: &Site| site.tasks.changes();
@@ -216,7 +217,7 @@ pub async fn changes_are_heard_on_every_handle(harness: &impl Harness) {
     assert_eq!(glance(&api, &[3]).await, [None]);
 }
 
-/// A lease that is extended, a run that is given back, a fetch, an expiry.
+/// An extended lease, a returned run, a fetch, an expiry.
 pub async fn what_clients_do_not_see_is_no_news(harness: &impl Harness) {
     let site = harness.open("store").await;
     site.submit_all([with_images(1, "one", 1)]).await;

@@ -1,5 +1,5 @@
-//! What operators ask: sums over ended tasks, which count each task once and outlive it; the log of key changes; what
-//! waits and runs.
+//! Queries for operators: sums over ended tasks, which count each task once and outlive it; the log
+//! of key changes; the queue and running tasks.
 
 use kinora_contract::{Clock as _, FailureCode, Tally};
 
@@ -38,7 +38,7 @@ fn completed(tasks: u64, engine_ms: u64) -> Tally {
     }
 }
 
-/// Whoever ends it, and however often: a finish that is repeated or comes too late adds nothing.
+/// Whoever ends it, and however often: a repeated or late finish adds nothing.
 pub async fn an_ended_task_is_counted_once(harness: &impl Harness) {
     let [api, site] = harness.open_both("store").await;
     for number in 1..=5 {
@@ -64,7 +64,7 @@ pub async fn an_ended_task_is_counted_once(harness: &impl Harness) {
     assert!(is_lost(&site.complete(of(3)).await));
     api.tasks.delete("one", id(4)).await.unwrap();
     assert!(is_lost(&site.complete(of(4)).await));
-    // A task that goes back to the queue has not ended.
+    // A task that returns to the queue has not ended.
     let back = site.work.release(&of(5).lease, Attempt::Counts);
     back.await.unwrap();
     let again = site.claim_one().await;
@@ -85,7 +85,7 @@ pub async fn an_ended_task_is_counted_once(harness: &impl Harness) {
     }
 }
 
-/// Also over a restart.
+/// Even over a restart.
 pub async fn sums_outlive_their_tasks(harness: &impl Harness) {
     let site = harness.open("store").await;
     site.submit(1, "one").await;
@@ -118,7 +118,7 @@ pub async fn sums_are_told_by_day_project_and_model(harness: &impl Harness) {
     site.complete(&claims[0]).await.unwrap();
     site.pass_until((TODAY + 1) * DAY_MS);
     for claim in &claims[1..] {
-        // It has the lease until a sweep looks.
+        // It holds the lease until a sweep.
         site.complete(claim).await.unwrap();
     }
     let rows = all(&site).await;
@@ -150,7 +150,7 @@ pub async fn sums_are_told_by_day_project_and_model(harness: &impl Harness) {
     assert!(tallies(&site, nobody).await.is_empty());
 }
 
-/// With who has done it, newest first, on every handle; a change that does not happen is no entry.
+/// With their author, newest first, on every handle; a change that does not happen has no entry.
 pub async fn changes_of_keys_are_logged(harness: &impl Harness) {
     let [here, there] = harness.open_both("store").await;
     let (first, second) = (actor("alice"), actor("bob \u{1f511}"));
@@ -168,7 +168,7 @@ pub async fn changes_of_keys_are_logged(harness: &impl Harness) {
     assert!(rotated.unwrap().is_some());
     let unknown = there.keys.rotate_key(rotation("key_unknown", 4), &second);
     assert!(unknown.await.unwrap().is_none());
-    // The new key cannot be added: the old one lives on, and nothing was done.
+    // The new key cannot be added: the old one stays valid, and nothing has changed.
     let taken = there.keys.rotate_key(rotation(&three, 1), &second).await;
     taken.unwrap_err();
     for _ in 0..2 {
@@ -206,7 +206,7 @@ pub async fn changes_of_keys_are_logged(harness: &impl Harness) {
     assert_eq!((log.len(), &*log[0].project), (4, "two"));
 }
 
-/// What waits by model, what runs with its progress, and what has just ended.
+/// Waiting tasks by model, running tasks with their progress, and recent ends.
 pub async fn an_overview_shows_what_waits_and_runs(harness: &impl Harness) {
     let [api, site] = harness.open_both("store").await;
     let empty = api.operations.overview().await.unwrap();

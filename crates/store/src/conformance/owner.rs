@@ -1,4 +1,4 @@
-//! What a task's owner does to it: cancel and delete. Another project's task does not exist.
+//! Operations of a task's owner: cancel and delete. Another project's task counts as missing.
 
 use kinora_contract::{FailureCode, State};
 
@@ -9,7 +9,7 @@ use crate::{
     Attempt, Cancellation, Chore, Deletion, Idempotency, Insertion, LeaseLost, StoreError, Swept,
 };
 
-/// Waiting or running, it fails at once; finished, it stays.
+/// Waiting or running, it fails immediately; finished, it stays unchanged.
 pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -44,7 +44,7 @@ pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
     assert!(matches!(unknown.await.unwrap(), Cancellation::NotFound));
 }
 
-/// Raced over and over: one terminal state, and both sides know which.
+/// Raced repeatedly: one terminal state, and both sides know which.
 pub async fn of_a_cancel_and_a_finish_exactly_one_wins(harness: &impl Harness) {
     let [stores, racer] = harness.open_both("store").await;
     for number in 0..40 {
@@ -73,7 +73,7 @@ pub async fn of_a_cancel_and_a_finish_exactly_one_wins(harness: &impl Harness) {
     }
 }
 
-/// In any phase; its idempotency key is free, its worker hears of it.
+/// In any phase; its idempotency key becomes free, its worker is notified.
 pub async fn a_delete_removes_task_key_and_lease(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut new = task(1, "one");
@@ -107,7 +107,8 @@ pub async fn a_delete_removes_task_key_and_lease(harness: &impl Harness) {
     assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
 }
 
-/// The process that deletes the task leases the chores; others remove the files if it does not, also after a restart.
+/// The deleting process leases the chores; others remove the files if it does not, even after a
+/// restart.
 pub async fn deleted_files_are_remembered_until_they_are_removed(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, name) in [(1, "v/1"), (2, "v/2")] {
@@ -154,7 +155,7 @@ pub async fn deleted_files_are_remembered_until_they_are_removed(harness: &impl 
     assert_eq!(stores.files_due().await, [""; 0]);
 }
 
-/// It is as if the task did not exist.
+/// As if the task did not exist.
 pub async fn another_project_can_neither_cancel_nor_delete(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;

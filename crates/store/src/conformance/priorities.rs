@@ -1,4 +1,4 @@
-//! Classes of a project's tasks: they decide within the project, and nothing between projects.
+//! Priorities of a project's tasks: they have effect within the project, and none between projects.
 
 use kinora_contract::{Priority, TaskId};
 
@@ -21,7 +21,7 @@ fn ids(claims: &[Claim]) -> Vec<TaskId> {
     claims.iter().map(|claim| claim.task.id).collect()
 }
 
-/// Claims so many tasks, `size` at a time.
+/// Claims `count` tasks, `size` at a time.
 async fn order(stores: &Site, count: usize, size: usize) -> Vec<Claim> {
     let mut order = Vec::new();
     while order.len() < count {
@@ -36,7 +36,7 @@ async fn order(stores: &Site, count: usize, size: usize) -> Vec<Claim> {
     order
 }
 
-/// Also over models that are claimed together; within a class the oldest is first.
+/// Also over models that are claimed together; within a priority the oldest is first.
 pub async fn within_a_project_higher_classes_are_first(harness: &impl Harness) {
     for (name, size) in [("together", 9), ("apart", 1)] {
         let stores = harness.open(name).await;
@@ -53,7 +53,7 @@ pub async fn within_a_project_higher_classes_are_first(harness: &impl Harness) {
     }
 }
 
-/// One whose tasks are all high gets no more turns, and none earlier.
+/// A project whose tasks are all high gets no more and no earlier turns.
 pub async fn classes_change_nothing_between_projects(harness: &impl Harness) {
     let mut turns = Vec::new();
     for (name, one, other) in [("plain", Normal, Normal), ("classes", Low, High)] {
@@ -94,7 +94,7 @@ pub async fn a_claim_of_many_takes_the_classes_in_order(harness: &impl Harness) 
     assert_eq!(orders[0], orders[1]);
 }
 
-/// It waits again where it waited before.
+/// It waits in its old place.
 pub async fn a_task_that_is_given_back_keeps_its_class(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let classes = [Normal, High, High];
@@ -111,7 +111,7 @@ pub async fn a_task_that_is_given_back_keeps_its_class(harness: &impl Harness) {
     assert_eq!(ids(&order(&stores, 5, 2).await), [1, 2, 4, 0, 3].map(id));
 }
 
-/// What is to be taken first is fetched for first.
+/// Fetches follow the same order as claims.
 pub async fn references_of_higher_classes_are_fetched_first(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, priority) in (0..).zip([Low, Normal, High, High]) {
@@ -132,7 +132,7 @@ pub async fn queue_positions_follow_the_classes(harness: &impl Harness) {
         let project = ["one", "two"][usize::from(number == 2)];
         stores.submit_all([of(number, project, priority)]).await;
     }
-    // Of equals the project of the oldest first task is next.
+    // Among equals, the project whose first task is oldest is next.
     let wanted = [Some(2), Some(3), Some(0), Some(1)];
     settle(&stores, &wanted).await;
     assert_eq!(ids(&order(&stores, 4, 1).await), [2, 3, 0, 1].map(id));

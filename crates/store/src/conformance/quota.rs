@@ -1,4 +1,4 @@
-//! Usage is counted exactly and bounded; a task that waits too long fails with that reason.
+//! Usage is counted exactly and limited; a task that waits too long fails with that reason.
 
 use kinora_contract::{FailureCode, Inputs, State};
 
@@ -15,8 +15,8 @@ fn with_image(number: u64) -> NewTask {
     with_images(number, "one", 1)
 }
 
-/// References by an allowance until they are known, results by their bytes, texts by their length; all
-/// of it goes with the task.
+/// References by an allowance until their size is known, results by their bytes, texts by their
+/// length; all of it is released with the task.
 pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.tasks.insert(with_image(1)).await.unwrap();
@@ -47,7 +47,7 @@ pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harnes
         (1_000_000..1_004_000).contains(&completed.bytes),
         "{completed:?}"
     );
-    // What is said of references that are gone counts for nothing.
+    // A report about references that are gone does not count.
     stores.work.charge_references(id(1), 9).await.unwrap();
     assert_eq!(usage(&stores, "one").await, completed);
     stores.sweep(NOW + 10).await;
@@ -60,7 +60,7 @@ pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harnes
     assert_eq!(usage(&stores, "one").await, Usage::default());
 }
 
-/// At the bound, past it, and again after a delete; others go on.
+/// At the limit, beyond it, and again after a delete; other projects are unaffected.
 pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let bounded = |number, project: &str, bounds| {
@@ -125,7 +125,7 @@ pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
     assert_eq!(refusal(bounded(5, "one", two_tasks).await), None);
 }
 
-/// Only those that no worker has had yet, oldest first, and only where there is a bound.
+/// Only those that no worker has claimed yet, oldest first, and only if there is a limit.
 pub async fn a_task_that_waits_too_long_expires(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [0, 1, 5_000] {
@@ -152,7 +152,7 @@ pub async fn a_task_that_waits_too_long_expires(harness: &impl Harness) {
     assert_eq!(waiting.map(|claim| claim.task.id), [id(0), id(5_000)]);
 }
 
-/// After an outage the runs have a moment to renew what they could not.
+/// After an outage the runs have a moment for overdue renewals.
 pub async fn a_sweep_may_spare_the_leases(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -165,7 +165,8 @@ pub async fn a_sweep_may_spare_the_leases(harness: &impl Harness) {
     assert_eq!(stores.sweep(EXPIRY).await.requeued, 1);
 }
 
-/// What an ended task still answers stays; its inputs go, unless a final may be made of them.
+/// Data that an ended task still serves is kept; its inputs are dropped, unless a final may need
+/// them.
 pub async fn an_ended_task_keeps_no_inputs(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut draft = with_image(2);

@@ -1,4 +1,4 @@
-//! Lists: the order of their tasks, and how pages are bounded. Counts and positions.
+//! Lists: the order of their tasks, and the limits of pages. Counts and positions.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -30,12 +30,12 @@ async fn page(
     )
 }
 
-/// Every task of the project once, none of another's, equal times included.
+/// Every task of the project exactly once, none of another's, including equal times.
 pub async fn pages_join_to_the_whole_list_in_both_orders(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut own = Vec::new();
     for number in 0..23_u8 {
-        // Four tasks per millisecond, which only their random parts tell apart.
+        // Four tasks per millisecond, which differ only in their random part.
         let now_ms = NOW + u64::from(number) / 4;
         let id = TaskId::from_parts(now_ms, [number.wrapping_mul(37); 10]);
         let project = if number % 5 == 4 { "two" } else { "one" };
@@ -75,12 +75,12 @@ pub async fn pages_join_to_the_whole_list_in_both_orders(harness: &impl Harness)
     assert!(nobody.tasks.is_empty() && !nobody.has_more);
 }
 
-/// Pages are bounded in bytes, and still join to the whole list.
+/// Pages are limited in bytes, and still form the whole list.
 pub async fn a_page_of_much_text_ends_early(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let fat = |number: u64, bytes: usize| {
         let mut new = task(number, "one");
-        // Each of these is six bytes in JSON.
+        // Each of these takes six bytes in JSON.
         new.spec.prompt = "\u{1}".repeat(bytes / 6);
         new
     };
@@ -121,7 +121,7 @@ pub async fn a_deleted_cursor_still_has_its_place(harness: &impl Harness) {
     assert_eq!(down, (vec![id(1)], true));
 }
 
-/// They answer 410 by their id, and are in no list.
+/// They answer 410 by id, and appear in no list.
 pub async fn expired_tasks_are_not_listed(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..4 {
@@ -224,7 +224,7 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
     assert_eq!(other.tasks.counts().await.unwrap(), Counts::default());
 }
 
-/// In the order asked for, each as if it were asked for alone; unknown ones and those that run have none.
+/// In the requested order, each as if requested alone; unknown and running ones have none.
 pub async fn positions_are_told_of_several_tasks_at_once(harness: &impl Harness) {
     let [stores, other] = harness.open_both("store").await;
     for number in 1..=4 {

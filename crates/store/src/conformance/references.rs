@@ -13,7 +13,7 @@ fn numbers(fetches: &[Fetch]) -> Vec<TaskId> {
     fetches.iter().map(|fetch| fetch.task.id).collect()
 }
 
-/// Younger tasks go before it, and it goes before them once it can.
+/// Newer tasks overtake it, and it overtakes them once it is claimable.
 pub async fn a_task_is_claimed_only_when_its_references_are_at_hand(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let tasks = [with_images(1, "one", 1), task(2, "one"), task(3, "two")];
@@ -32,7 +32,8 @@ pub async fn a_task_is_claimed_only_when_its_references_are_at_hand(harness: &im
     assert_eq!(stores.claim_one().await.task.id, id(1));
 }
 
-/// The project with the fewest under way first, then the one whose last fetch is longest ago; nobody takes all.
+/// The project with the fewest fetches in progress first, then the one whose last fetch is longest
+/// ago; no project takes all.
 pub async fn references_are_fetched_by_projects_in_turn(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores
@@ -53,7 +54,7 @@ pub async fn references_are_fetched_by_projects_in_turn(harness: &impl Harness) 
     assert_eq!(numbers(&stores.take(9).await), [id(2)]);
 }
 
-/// A second answer, a late one and one for a task that has ended change nothing.
+/// A repeated answer, a late one, and one for an ended task change nothing.
 pub async fn a_fetch_is_leased_and_settled_once(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let tasks = [with_images(1, "one", 1), with_images(2, "one", 1)];
@@ -103,7 +104,7 @@ pub async fn a_fetch_is_leased_and_settled_once(harness: &impl Harness) {
     assert_eq!(stores.claim_one().await.task.id, id(3));
 }
 
-/// A fault of ours costs a task nothing but time.
+/// A fault of the service costs a task only time.
 pub async fn a_fetch_given_back_is_taken_again_after_its_pause(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit_all([with_images(1, "one", 1)]).await;
@@ -118,7 +119,7 @@ pub async fn a_fetch_given_back_is_taken_again_after_its_pause(harness: &impl Ha
     assert_eq!((numbers(&again), again[0].tries), (vec![id(1)], 2));
 }
 
-/// It is durable; what was under way is taken again.
+/// It is durable; fetches in progress are repeated.
 pub async fn what_is_at_hand_is_not_fetched_again_after_a_restart(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores
@@ -163,13 +164,13 @@ pub async fn lost_references_are_fetched_again(harness: &impl Harness) {
     assert_eq!(free[0].task.id, id(2));
     drop(stores);
     let stores = harness.open_after_leases("store").await;
-    // For a store that does not know at once that nobody runs the other task any more.
+    // For a store that does not immediately know that nobody runs the other task any more.
     stores.sweep(NOW).await;
     stores.fetch_all().await;
     assert_eq!(stores.claim(9).await.len(), 2);
 }
 
-/// They are of no use to anybody then; those of a completed draft still serve its final.
+/// Nobody needs them then; those of a completed draft still serve its final.
 pub async fn references_are_swept_when_their_task_has_ended(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut draft = with_images(3, "one", 1);
@@ -197,7 +198,7 @@ pub async fn references_are_swept_when_their_task_has_ended(harness: &impl Harne
     assert_eq!(stores.remove_files().await, wanted);
 }
 
-/// Clients see it at once, and a rerun starts from it.
+/// Clients see the values immediately, and a rerun starts from them.
 pub async fn what_is_decided_of_a_spec_is_kept(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut new = with_images(1, "one", 1);

@@ -1,4 +1,4 @@
-//! Tasks that their workers give back, and what of an attempt is left to the next one.
+//! Tasks returned by their workers, and the data that an attempt leaves for the next one.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ pub async fn a_ticket_is_given_to_later_attempts_until_the_end(harness: &impl Ha
     assert_eq!(stores.claim_one().await.ticket, None, "another task");
 }
 
-/// However it ended, until somebody says that it was called off; a result leaves nothing.
+/// However it ended, until somebody reports the cancel; a result leaves nothing.
 pub async fn the_job_of_a_task_without_a_result_is_called_off(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut claims = Vec::new();
@@ -100,7 +100,7 @@ pub async fn the_job_of_a_task_without_a_result_is_called_off(harness: &impl Har
     assert_eq!(stores.call_offs_due().await, wanted(&[2, 4]));
 }
 
-/// Each run shows its own; what has ended shows nothing.
+/// Each run shows its own; an ended one shows nothing.
 pub async fn a_preview_is_shown_while_its_lease_lasts(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -155,7 +155,7 @@ pub async fn a_release_gives_back_the_old_place_and_the_attempt(harness: &impl H
     assert_eq!((again.id, again.attempt), (id(1), 1));
 }
 
-/// What broke cost an attempt, and no place.
+/// A failure costs an attempt, but not the place.
 pub async fn a_release_may_count_the_attempt(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -169,7 +169,7 @@ pub async fn a_release_may_count_the_attempt(harness: &impl Harness) {
     }
 }
 
-/// Over renewals that say nothing of them, the end and a restart; a later attempt's take their place.
+/// Over renewals without any, the end and a restart; a later attempt's replace them.
 pub async fn warnings_stay_with_their_task(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;

@@ -1,4 +1,4 @@
-//! What was acknowledged is there when the store is opened again.
+//! All acknowledged data exists when the store is reopened.
 
 use kinora_contract::Phase;
 
@@ -7,7 +7,7 @@ use super::bench::Bench;
 use super::fixtures::{EXPIRY, NOW, RETENTION_MS, artifact, id, task};
 use crate::{Idempotency, Insertion, NewTask};
 
-/// Tasks in every phase, as they were. (What was running may be waiting again.)
+/// Tasks in every phase, unchanged. (Running ones may be waiting again.)
 pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..6 {
@@ -41,7 +41,7 @@ pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Har
             assert_eq!(after, before);
         }
     }
-    // In the order of their acceptance, whichever ran before.
+    // In order of acceptance, whichever ran before.
     stores.sweep(EXPIRY).await;
     let order: Vec<_> = stores
         .claim(9)
@@ -52,7 +52,7 @@ pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Har
     assert_eq!(order, [id(3), id(4), id(5)]);
 }
 
-/// Also where the task of the largest token is gone.
+/// Even if the task with the largest token is gone.
 pub async fn tokens_go_on_growing_after_a_restart(harness: &impl Harness) {
     let mut last = 0;
     for number in 0..4 {
@@ -84,7 +84,7 @@ pub async fn an_idempotency_key_outlives_a_restart(harness: &impl Harness) {
     assert!(matches!(again, Insertion::Replayed(task) if task.id == id(1)));
 }
 
-/// What tells stores apart that share a result store.
+/// The identity that distinguishes stores that share a result store.
 pub async fn a_store_stays_who_it_is_and_is_no_other(harness: &impl Harness) {
     let identity = harness.open("store").await.chores.identity();
     assert_eq!(harness.open("store").await.chores.identity(), identity);

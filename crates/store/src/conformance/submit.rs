@@ -1,4 +1,4 @@
-//! Accepting tasks: what is stored, idempotency, bounds, tenancy.
+//! Accepting tasks: stored data, idempotency, limits, tenancy.
 
 use kinora_contract::{State, Status, TaskId};
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ async fn insert(stores: &Site, new: NewTask) -> Insertion {
     stores.tasks.insert(new).await.unwrap()
 }
 
-/// The task that this request has made under its key.
+/// The task that this request created under its key.
 async fn find_twin(stores: &Site, new: &NewTask) -> Option<TaskId> {
     let idempotency = new.idempotency.as_ref().unwrap();
     let tasks = &stores.tasks;
@@ -29,7 +29,7 @@ async fn find_twin(stores: &Site, new: &NewTask) -> Option<TaskId> {
     found.await.unwrap().map(|task| task.id)
 }
 
-/// What went in comes out, from the answer, from memory and from disk.
+/// The input is returned unchanged, from the answer, from memory and from disk.
 pub async fn a_submitted_task_is_read_back_whole(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let new = task(1, "one");
@@ -87,7 +87,7 @@ pub async fn sixty_four_concurrent_twins_make_one_task(harness: &impl Harness) {
     assert_eq!(stores.claim(64).await.len(), 1);
 }
 
-/// Another request under the key is refused; another project has keys of its own.
+/// Another request under the key is refused; another project has its own keys.
 pub async fn an_idempotency_key_belongs_to_one_request_and_one_project(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let first = insert(&stores, with_key(task(1, "one"), "key", 1)).await;
@@ -97,7 +97,7 @@ pub async fn an_idempotency_key_belongs_to_one_request_and_one_project(harness: 
     assert!(stores.tasks.get("one", id(2)).await.unwrap().is_none());
     let other = insert(&stores, with_key(task(3, "two"), "key", 2)).await;
     assert!(matches!(other, Insertion::Inserted(_)), "{other:?}");
-    // It replays however the task stands.
+    // It replays whatever the task's state.
     let claim = stores.claim_one().await;
     stores.complete(&claim).await.unwrap();
     match insert(&stores, with_key(task(4, "one"), "key", 1)).await {
@@ -108,7 +108,7 @@ pub async fn an_idempotency_key_belongs_to_one_request_and_one_project(harness: 
     }
 }
 
-/// As an insert would be told, and without one.
+/// Like an insert, and without one.
 pub async fn a_twin_is_found_while_its_key_is_bound(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let twin = |number, project, fingerprint| with_key(task(number, project), "key", fingerprint);
@@ -118,7 +118,7 @@ pub async fn a_twin_is_found_while_its_key_is_bound(harness: &impl Harness) {
     assert_eq!(find_twin(&stores, &twin(2, "one", 2)).await, None);
     assert_eq!(find_twin(&stores, &twin(2, "two", 1)).await, None);
 
-    // Whatever the clock says.
+    // Whatever the clock shows.
     for now_ms in [0, NOW + 1_000, u64::MAX / 2] {
         stores.clock.set(now_ms);
         assert_eq!(find_twin(&stores, &twin(2, "one", 1)).await, Some(id(1)));
@@ -130,7 +130,8 @@ pub async fn a_twin_is_found_while_its_key_is_bound(harness: &impl Harness) {
     assert_eq!(find_twin(&stores, &twin(2, "one", 1)).await, None);
 }
 
-/// Held until a sweep past its time, and by no other means: the clock may be wrong when a task is inserted.
+/// Bound until a sweep after its time, and not freed in any other way: the clock may be wrong when
+/// a task is inserted.
 pub async fn an_idempotency_key_is_freed_by_a_sweep_after_its_time(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let same = |number| with_key(task(number, "one"), "key", 1);
@@ -187,7 +188,7 @@ fn bounded(number: u64, project: &str, waiting_max: u64, project_unfinished_max:
     }
 }
 
-/// However many are due, and each sweep says whether another is to follow at once.
+/// However many are due; each sweep reports whether another should follow immediately.
 pub async fn due_idempotency_keys_are_freed_batch_after_batch(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let key = |number: u64| format!("key-{}", number % 10);
@@ -224,8 +225,8 @@ pub async fn the_queue_is_bounded_at_its_limit(harness: &impl Harness) {
     assert!(matches!(closed, Insertion::QueueFull(_)), "{closed:?}");
 }
 
-/// Each refused project gets a time of its own and finds its place then; a project without a promise cannot take
-/// it. A project that does not return in time loses it.
+/// Each refused project gets its own return time and finds its place then; a project without a
+/// promise cannot take it. A project that does not return in time loses it.
 pub async fn a_promised_place_is_kept_for_its_project(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 1..=3 {
@@ -250,7 +251,7 @@ pub async fn a_promised_place_is_kept_for_its_project(harness: &impl Harness) {
     assert!(matches!(free, Insertion::Inserted(_)), "{free:?}");
 }
 
-/// Clients of one project that all obey do not meet either.
+/// Clients of one project that all obey do not collide either.
 pub async fn a_full_project_is_told_when_its_tasks_end(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 1..=3 {
@@ -272,7 +273,7 @@ pub async fn a_full_project_is_told_when_its_tasks_end(harness: &impl Harness) {
     }
 }
 
-/// Running tasks count, finished ones do not, other projects do not.
+/// Running tasks count; finished ones and other projects do not.
 pub async fn a_project_is_bounded_at_its_limit(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [1, 2] {
@@ -288,7 +289,7 @@ pub async fn a_project_is_bounded_at_its_limit(harness: &impl Harness) {
     let taken = insert(&stores, bounded(3, "one", 99, 2)).await;
     assert!(matches!(taken, Insertion::Inserted(_)), "{taken:?}");
 
-    // Of many at once exactly as many as fit are taken.
+    // Of many concurrent ones, exactly as many as fit are accepted.
     let many = (10..40).map(|number| {
         let (tasks, new) = (stores.tasks.clone(), bounded(number, "many", 99, 7));
         tokio::spawn(async move { tasks.insert(new).await.unwrap() })
@@ -300,7 +301,7 @@ pub async fn a_project_is_bounded_at_its_limit(harness: &impl Harness) {
     assert_eq!(taken, 7);
 }
 
-/// A client that repeats a request has been served already.
+/// A client that repeats a request has already been served.
 pub async fn a_full_queue_still_replays(harness: &impl Harness) {
     let stores = harness.open("store").await;
     insert(&stores, with_key(bounded(1, "one", 1, 1), "key", 1)).await;
@@ -310,7 +311,7 @@ pub async fn a_full_queue_still_replays(harness: &impl Harness) {
     assert!(matches!(reused, Insertion::KeyReused), "{reused:?}");
 }
 
-/// The poisoned request fails; those beside it, which may share its transaction, do not.
+/// The bad request fails; others, which may share its transaction, do not.
 pub async fn a_duplicate_id_fails_alone(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(7, "one").await;

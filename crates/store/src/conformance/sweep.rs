@@ -1,4 +1,4 @@
-//! What a sweep takes up, and what it leaves.
+//! The effects of a sweep, and their limits.
 
 use kinora_contract::{FailureCode, Phase, State};
 
@@ -108,7 +108,8 @@ pub async fn results_expire_then_vanish(harness: &impl Harness) {
     );
 }
 
-/// A worker may have put them there before it died or heard of the end; only a completed task has files.
+/// A worker may have stored them before it died or learned of the end; only a completed task keeps
+/// files.
 pub async fn files_of_attempts_that_came_to_nothing_are_swept(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut wanted = Vec::new();
@@ -135,7 +136,7 @@ pub async fn files_of_attempts_that_came_to_nothing_are_swept(harness: &impl Har
     let died = stores.claim_one().await;
     drop(stores);
     let stores = harness.open("store").await;
-    // At once where the store knows that nobody else runs it, else when the lease is over.
+    // Immediately if the store knows that nobody else runs it, otherwise when the lease ends.
     stores.sweep(NOW + LEASE_MS).await;
     assert_eq!(stores.remove_files().await, died.lease.file_keys());
     let again = stores.claim_one().await;
@@ -144,7 +145,7 @@ pub async fn files_of_attempts_that_came_to_nothing_are_swept(harness: &impl Har
     assert_eq!(stores.files_due().await, [""; 0]);
 }
 
-/// Large backlogs are taken up in steps.
+/// Large backlogs are handled in steps.
 pub async fn a_sweep_is_bounded_by_its_batch(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..7 {

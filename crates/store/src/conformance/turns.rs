@@ -1,4 +1,4 @@
-//! Turns among projects: weighted by cost, within a share of the slots, and foretold.
+//! Turns of projects: weighted by cost, within a share of the slots, and predictable.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,8 @@ async fn claim(stores: &Site, count: usize, slots: usize, project_slots_max: usi
     stores.work.claim(request).await.unwrap()
 }
 
-/// A project of long tasks gets no more slot time than one of short tasks: many short ones go between.
+/// A project of long tasks gets no more slot time than one of short tasks: many short ones run in
+/// between.
 pub async fn turns_are_weighted_by_cost(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..4 {
@@ -48,13 +49,13 @@ pub async fn turns_are_weighted_by_cost(harness: &impl Harness) {
     assert_eq!(order[..3], ["heavy", "light", "light"], "{order:?}");
 }
 
-/// However the store reads its queue: a claim of many takes what as many claims of one would.
+/// However the store reads its queue: one claim of many takes the same tasks as many claims of one.
 pub async fn a_claim_of_many_keeps_all_turns(harness: &impl Harness) {
     let mut orders = Vec::new();
     for (name, size) in [("together", 60), ("apart", 1)] {
         let stores = harness.open(name).await;
         for number in 0..160 {
-            // Of one project there is a turn for nearly every task.
+            // For one project nearly every task needs its own turn.
             let new = match number % 8 {
                 0..3 => lasting(number, "light", 2, 480),
                 other => lasting(number, &format!("heavy {other}"), 15, 720),
@@ -72,7 +73,7 @@ pub async fn a_claim_of_many_keeps_all_turns(harness: &impl Harness) {
     assert_eq!(orders[0], orders[1]);
 }
 
-/// The slots of one worker are no reason to leave those of another idle.
+/// Slots used at one worker do not count at another.
 pub async fn a_project_has_a_share_of_each_worker(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..12 {
@@ -95,7 +96,7 @@ pub async fn a_project_has_a_share_of_each_worker(harness: &impl Harness) {
     assert_eq!((claimed.len(), of_one.count()), (8, 4));
 }
 
-/// Whatever the turns say: a free slot stays for the others who wait.
+/// Whatever the turns are: a free slot remains for waiting projects.
 pub async fn a_project_leaves_a_slot_where_others_wait(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..6 {
@@ -103,7 +104,7 @@ pub async fn a_project_leaves_a_slot_where_others_wait(harness: &impl Harness) {
     }
     let alone = claim(&stores, 1, 3, 0).await;
     assert_eq!(alone[0].task.project, "many");
-    // Another has had far more than its turn, and waits.
+    // Another project has had far more than its turn, and waits.
     let debt = lasting(10, "other", 15, 1080);
     stores.tasks.insert(debt).await.unwrap();
     let mut changed = claim(&stores, 1, 3, 0).await;
@@ -113,11 +114,11 @@ pub async fn a_project_leaves_a_slot_where_others_wait(harness: &impl Harness) {
     let both = claim(&stores, 2, 3, 0).await;
     let projects: Vec<_> = both.iter().map(|one| one.task.project.as_str()).collect();
     assert_eq!(projects, ["many", "other"], "two of three are its share");
-    // Nobody else waits: a slot that nobody wants is of no use.
+    // Nobody else waits: an unused slot is of no use.
     stores.complete(&both[1]).await.unwrap();
     let third = claim(&stores, 1, 3, 0).await;
     assert_eq!(third[0].task.project, "many");
-    // Of one slot there is no share but the turn.
+    // With one slot there is no share but the turn.
     stores.submit(12, "third").await;
     stores.complete(&alone[0]).await.unwrap();
     stores.complete(&both[0]).await.unwrap();
@@ -125,7 +126,7 @@ pub async fn a_project_leaves_a_slot_where_others_wait(harness: &impl Harness) {
     assert_eq!(claim(&stores, 1, 1, 0).await.len(), 1);
 }
 
-/// Then a newcomer finds a slot at once.
+/// Then a new project finds a slot immediately.
 pub async fn a_bound_on_a_project_s_slots_holds_also_when_it_is_alone(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..6 {
@@ -138,7 +139,7 @@ pub async fn a_bound_on_a_project_s_slots_holds_also_when_it_is_alone(harness: &
     assert_eq!(late[0].task.project, "late");
 }
 
-/// A task that this machine cannot run at the moment must not be tried again before everybody else's.
+/// A task that this machine cannot run at the moment must not be retried before everybody else's.
 pub async fn a_task_that_is_given_back_has_had_its_turn(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -153,8 +154,8 @@ pub async fn a_task_that_is_given_back_has_had_its_turn(harness: &impl Harness) 
     }
 }
 
-/// Over projects and models that are claimed together; only while a task waits for its first worker. A task whose
-/// references are on their way delays nobody.
+/// Over projects and models that are claimed together; only while a task waits for its first
+/// worker. A task whose references are in transit delays nobody.
 pub async fn queue_positions_foretell_the_starts(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let tasks = [
@@ -190,8 +191,8 @@ pub async fn queue_positions_foretell_the_starts(harness: &impl Harness) {
     wanted.push(Some(0));
     settle(&stores, &wanted).await;
 
-    // Those that wait again are the first of their projects, and show no position themselves. Each project but the
-    // fourth has had its turn.
+    // Those that wait again are the first of their projects, and have no position themselves. Each
+    // project but the fourth has had its turn.
     for claim in order.iter().rev() {
         let given_back = stores.work.release(&claim.lease, Attempt::Forgiven);
         given_back.await.unwrap();

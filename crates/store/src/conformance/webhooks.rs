@@ -1,4 +1,5 @@
-//! Webhooks and deliveries: noted with the end of a task, leased, bounded by webhook, settled once.
+//! Webhooks and deliveries: added with the end of a task, leased, limited per webhook, settled
+//! once.
 
 use futures_util::future::join_all;
 use kinora_contract::WebhookSecret;
@@ -82,7 +83,7 @@ async fn log(site: &Site, webhook: &str) -> Vec<Delivery> {
     site.webhooks.deliveries(webhook, 100).await.unwrap()
 }
 
-/// Of a task of this project, which is cancelled.
+/// Ends a task of this project by a cancel.
 async fn end(site: &Site, number: u64, project: &str) {
     site.submit(number, project).await;
     site.cancel(project, number, RETENTION_MS).await;
@@ -98,7 +99,7 @@ fn with_callback(number: u64, project: &str, webhook: &str) -> NewTask {
     }
 }
 
-/// Whether it is completed, fails or is cancelled; once, and to no other project.
+/// Whether it completes, fails or is cancelled; once, and to no other project.
 pub async fn the_end_of_a_task_is_due_at_every_webhook_of_its_project(harness: &impl Harness) {
     let site = harness.open("store").await;
     for (number, project) in [(1, "one"), (2, "one"), (3, "two")] {
@@ -122,7 +123,7 @@ pub async fn the_end_of_a_task_is_due_at_every_webhook_of_its_project(harness: &
     assert_eq!(take(&site).await.len(), 2, "an expiry is no event");
 }
 
-/// Not before, also where the task is deleted; the callback's project has webhooks of its own besides.
+/// Not before, even if the task is deleted; the callback's project also has its own webhooks.
 pub async fn a_callback_is_due_when_its_task_ends(harness: &impl Harness) {
     let site = harness.open("store").await;
     assert!(add(&site, of_callbacks(1, "one")).await);
@@ -148,7 +149,7 @@ pub async fn a_callback_is_due_when_its_task_ends(harness: &impl Harness) {
     assert_eq!(take_one(&site).await.task, Some(id(2)));
 }
 
-/// Also of two processes, and a settlement after another lease changes nothing.
+/// Even between two processes; a settlement after another lease changes nothing.
 pub async fn a_delivery_is_leased_to_one_and_settled_once(harness: &impl Harness) {
     let [site, second] = harness.open_both("store").await;
     add(&site, webhook(1, "one")).await;
@@ -182,7 +183,7 @@ pub async fn a_delivery_is_leased_to_one_and_settled_once(harness: &impl Harness
     assert_eq!((last.at_ms, last.answer), (NOW + LEASE_MS, Ok(204)));
 }
 
-/// By the clock of the store, until it is given up; and again when an operator says so.
+/// By the store's clock, until it is given up; and again when an operator asks for it.
 pub async fn a_delivery_comes_again_after_its_pause(harness: &impl Harness) {
     let site = harness.open("store").await;
     add(&site, webhook(1, "one")).await;
@@ -216,7 +217,7 @@ pub async fn a_delivery_comes_again_after_its_pause(harness: &impl Harness) {
     assert_eq!(take_one(&site).await.attempts, 1);
 }
 
-/// Deliveries under way count; each webhook has its first before any has its second.
+/// Deliveries in progress count; each webhook gets its first before any gets its second.
 pub async fn a_webhook_has_a_bounded_share_of_deliveries(harness: &impl Harness) {
     let [site, second] = harness.open_both("store").await;
     for (number, project) in [(1, "slow"), (2, "polite")] {
@@ -237,7 +238,7 @@ pub async fn a_webhook_has_a_bounded_share_of_deliveries(harness: &impl Harness)
     assert_eq!(take_up_to(&second, 100, 4).await.len(), 1);
 }
 
-/// It gets nothing more; one of callbacks goes on, since other receivers are still there.
+/// It gets no more events; one for callbacks continues, since other receivers still exist.
 pub async fn a_webhook_whose_receiver_is_gone_is_disabled(harness: &impl Harness) {
     let site = harness.open("store").await;
     add(&site, webhook(1, "one")).await;
@@ -311,7 +312,7 @@ pub async fn webhooks_and_deliveries_outlive_a_restart(harness: &impl Harness) {
     let site = harness.open("store").await;
     let webhooks = site.webhooks.webhooks().await.unwrap();
     assert_eq!(webhooks, [rotated, of_callbacks(2, "one")]);
-    // A lease ends with its process, or else by its time.
+    // A lease ends with its process, or at its time.
     site.pass_until(NOW + LEASE_MS);
     assert_eq!(take_one(&site).await.task, Some(id(2)));
     site.pass_until(NOW + LEASE_MS + 1);
@@ -326,7 +327,7 @@ pub async fn webhooks_and_deliveries_outlive_a_restart(harness: &impl Harness) {
     assert!(take(&site).await.is_empty());
 }
 
-/// The newest are kept; what waits for the end of its task is not forgotten.
+/// The newest are kept; a delivery that waits for the end of its task is not dropped.
 pub async fn the_log_of_a_webhook_is_bounded(harness: &impl Harness) {
     let site = harness.open("store").await;
     add(&site, webhook(1, "one")).await;
@@ -353,7 +354,7 @@ pub async fn the_log_of_a_webhook_is_bounded(harness: &impl Harness) {
     assert!(kept.iter().all(|one| one.number > oldest.number));
 }
 
-/// Whoever delivers need not wait until it looks by itself; nothing else wakes it.
+/// The deliverer need not wait for its next poll; nothing else wakes it.
 pub async fn the_end_of_a_task_is_heard_on_every_handle(harness: &impl Harness) {
     let [api, worker] = harness.open_both("store").await;
     let mut hints = [&api, &worker].map(|site| site.webhooks.delivery_hints());

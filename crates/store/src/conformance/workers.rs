@@ -64,7 +64,7 @@ pub async fn a_worker_is_seen_on_another_handle(harness: &impl Harness) {
     }
 }
 
-/// By the store's clock, to the millisecond; a renewal counts from itself.
+/// By the store's clock, to the millisecond; a renewal counts from its own time.
 pub async fn an_announcement_ends_unless_it_is_renewed(harness: &impl Harness) {
     let [here, there] = harness.open_both("store").await;
     announce(&here, &worker("lasting", &["one"])).await;
@@ -81,7 +81,7 @@ pub async fn an_announcement_ends_unless_it_is_renewed(harness: &impl Harness) {
     }
 }
 
-/// Also for a step of the wall clock: an announcement is as long as its time, whatever the hour.
+/// Even after a step of the wall clock: an announcement lasts for its full time.
 pub async fn an_announcement_outlives_a_step_of_the_wall_clock(harness: &impl Harness) {
     let site = harness.open("store").await;
     announce(&site, &worker("one", &["one"])).await;
@@ -93,7 +93,7 @@ pub async fn an_announcement_outlives_a_step_of_the_wall_clock(harness: &impl Ha
     assert!(ids(&site).await.is_empty());
 }
 
-/// On every handle; withdrawing again, or a worker that nobody knows, does nothing.
+/// On every handle; withdrawing again, or withdrawing an unknown worker, does nothing.
 pub async fn a_withdrawn_worker_is_gone_at_once(harness: &impl Harness) {
     let [here, there] = harness.open_both("store").await;
     announce(&here, &worker("one", &["one"])).await;
@@ -120,7 +120,7 @@ pub async fn a_draining_worker_serves_no_model(harness: &impl Harness) {
     assert!(served(&there).await.is_empty());
 }
 
-/// By the names in the leases; a lease that ends in any way counts no more.
+/// By the worker names in the leases; an ended lease no longer counts.
 pub async fn the_tasks_of_a_worker_are_counted(harness: &impl Harness) {
     let [api, site] = harness.open_both("store").await;
     for number in 1..=3 {
@@ -143,7 +143,7 @@ pub async fn the_tasks_of_a_worker_are_counted(harness: &impl Harness) {
     assert_eq!(running(&api).await, [0, 0]);
     site.claim_one().await;
     assert_eq!(running(&api).await, [1, 0]);
-    // The lease runs out, and the task goes back.
+    // The lease ends, and the task returns to the queue.
     announce(&site, &worker(&name, &MODELS)).await;
     api.sweep(api.clock.now_ms() + LEASE_MS).await;
     announce(&site, &worker(&name, &MODELS)).await;

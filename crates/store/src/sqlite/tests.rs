@@ -1,4 +1,4 @@
-//! What the store does while its disk does not answer, seen from a runtime with one thread.
+//! The store while its disk does not answer, seen from a runtime with one thread.
 #![cfg(feature = "conformance")]
 
 use std::sync::mpsc;

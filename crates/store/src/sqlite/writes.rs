@@ -24,7 +24,7 @@ pub(super) struct Writes {
     clock: Arc<dyn Clock>,
     /// While writes fail: time since the last attempt.
     tried: Option<Stopwatch>,
-    /// Where readers see the state.
+    /// Publishes the state to readers.
     memory: Arc<Memory>,
 }
 

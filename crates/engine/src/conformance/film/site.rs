@@ -48,6 +48,6 @@ pub trait Site: Send + Sync {
     /// Number of times the engine has looked at a work.
     fn looks(&self) -> usize;
 
-    /// Number of works told to stop.
+    /// Number of cancelled jobs.
     fn cancelled(&self) -> usize;
 }

@@ -18,12 +18,12 @@ pub(super) enum Operation {
     TakeFetches {
         count: usize,
     },
-    /// One of the last fetches, counted from the newest, is settled, whatever has become of it.
+    /// Settles one of the last fetches, counted from the newest, whatever its state.
     SettleFetch {
         fetch: usize,
         how: usize,
     },
-    /// By one of two workers with so many slots; `models` is a set of bits.
+    /// By one of two workers with this many slots; `models` is a set of bits.
     Claim {
         worker: u8,
         count: usize,
@@ -56,15 +56,15 @@ pub(super) enum Operation {
         after_ms: u64,
         trusts: bool,
     },
-    /// The wall clock is set, by so many hours.
+    /// Sets the wall clock by this many hours.
     SetClock {
         hours: i64,
     },
-    /// All that is to be done elsewhere is done.
+    /// Does all chores.
     Chores,
-    /// Every task is deleted by its owner.
+    /// Deletes every task, as its owner.
     DeleteAll,
-    /// Results that ended by now are kept for a minute longer.
+    /// Keeps results that have ended by now for a minute longer.
     Postpone,
     ChargeReferences {
         task: u64,
@@ -73,7 +73,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// What happens to the clock before the operation.
+    /// The change of the clock before the operation.
     pub(super) fn pass_time(&self, clock: &ManualClock) {
         match self {
             Self::Sweep { after_ms, .. } => clock.advance(*after_ms),
@@ -85,7 +85,7 @@ impl Operation {
     }
 }
 
-/// Sequences of up to 40, after which everything comes to its end.
+/// Sequences of up to 40, after which everything ends.
 pub(super) fn operations() -> impl Strategy<Value = Vec<Operation>> {
     proptest::collection::vec(operation(), 1..40).prop_map(|mut operations| {
         let late = Operation::Sweep {

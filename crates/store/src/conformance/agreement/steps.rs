@@ -1,4 +1,4 @@
-//! Operations that need nothing but a handle.
+//! Operations that need only a handle.
 
 use kinora_contract::Clock as _;
 
@@ -20,7 +20,7 @@ pub(super) async fn sweep(site: &Site, after_ms: u64, trusts: bool) -> String {
     format!("{:?}", site.chores.sweep(sweep).await.unwrap())
 }
 
-/// Keeps what has ended for longer, a task at a time, so that the place at which a move goes on counts.
+/// Postpones ended tasks, one at a time, so that the cursor of a postponement matters.
 pub(super) async fn postpone(site: &Site) -> String {
     let mut below = Some(ExpiryCursor::END);
     while let Some(place) = below {

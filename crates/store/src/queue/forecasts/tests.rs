@@ -1,4 +1,4 @@
-//! Clients that obey, beside others, on a clock of the test's own.
+//! Clients that obey and clients that do not, on the test's own clock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -110,9 +110,9 @@ fn completed(running: &Record) -> Arc<Record> {
     changed(running, finished)
 }
 
-/// How long a task takes, in milliseconds; each one up to a tenth more or less.
+/// Duration of a task, in milliseconds; each varies by up to a tenth.
 const TASK_MS: u64 = 4_000;
-/// How often the time is looked at.
+/// Interval of time steps.
 const TICK_MS: u64 = 20;
 
 #[derive(Clone, Copy)]
@@ -123,7 +123,7 @@ enum Bound {
     Queue(u64),
 }
 
-/// One slot, with its queue and its clients.
+/// One slot, with its queue and clients.
 struct Service {
     bound: Bound,
     board: Board,
@@ -136,7 +136,7 @@ struct Service {
 }
 
 impl Service {
-    /// One that has run a task, and knows how long it took.
+    /// A service that has run a task, and knows its duration.
     fn new(bound: Bound, seed: u64) -> Self {
         let mut service = Self {
             bound,
@@ -174,7 +174,7 @@ impl Service {
         self.board.apply(&change, self.now());
     }
 
-    /// Seconds to wait where there is no room.
+    /// Returns the seconds to wait if there is no room.
     fn submit(&mut self, project: &str) -> Result<(), u64> {
         let outlook = Outlook::of(&self.board, self.now());
         let of = |vacancies: Vacancies<'_>| vacancies.free;
@@ -219,7 +219,7 @@ impl Service {
     }
 }
 
-/// A client that waits for as long as `Retry-After` says.
+/// A client that waits as long as `Retry-After` says.
 struct Obedient {
     project: String,
     next_ms: u64,
@@ -227,7 +227,8 @@ struct Obedient {
     let_in: bool,
 }
 
-/// How often each was refused until all were let in, beside one that never waits where there is one.
+/// How often each client was refused until all were admitted, in addition to one that never waits,
+/// if there is one.
 fn refusals(bound: Bound, projects: &[&str], never_waits: Option<&str>, seed: u64) -> Vec<u32> {
     let mut service = Service::new(bound, seed);
     if let Some(hostile) = never_waits {
@@ -268,7 +269,7 @@ fn refusals(bound: Bound, projects: &[&str], never_waits: Option<&str>, seed: u6
     clients.iter().map(|client| client.refused).collect()
 }
 
-/// Who was refused once must get in the next time: nine in ten of them.
+/// A client that was refused once must be admitted the next time, in nine of ten cases.
 fn assert_let_in(refusals: &[u32]) {
     let refused = refusals.iter().filter(|times| **times > 0).count();
     let again = refusals.iter().filter(|times| **times > 1).count();

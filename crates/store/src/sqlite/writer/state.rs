@@ -59,7 +59,7 @@ pub(super) struct State {
     pub(super) clock: Arc<dyn Clock>,
     /// Whether writes work.
     pub(super) writes: Writes,
-    /// Where callers wait: the runtime in which the store was opened.
+    /// The runtime of the callers, in which the store was opened.
     pub(super) runtime: Option<Handle>,
     /// This writer's own queue; weak, so that it does not prevent closing.
     pub(super) queue: mpsc::WeakSender<Box<dyn Job>>,
