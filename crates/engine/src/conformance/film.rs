@@ -1,7 +1,7 @@
-//! The contract of every [`FilmEngine`](crate::FilmEngine), checked against a [`Site`] that its tests
-//! set up: a fake place where films are made, which behaves as told and counts requests. Only the 2 s
-//! limit of a cancel is measured; all other waits end with their event, and time out only in a failing
-//! test.
+//! The contract of every [`FilmEngine`](crate::FilmEngine), checked against a [`Site`] that the
+//! engine's tests provide: a fake upstream that follows a script and counts requests. Only the
+//! limit on a cancel (2 s) is measured; all other waits end with their event, and time out only in
+//! a failing test.
 
 mod attempt;
 mod site;
@@ -80,14 +80,14 @@ pub async fn leaves_what_it_follows_later(site: &impl Site) -> Check {
         site.begun() == 1,
         "the ticket is followed, the work not repeated",
     )?;
-    // A cancel that the drop had sent would have come before the film.
-    hold(site.cancelled() == 0, "a drop is passed on to nobody")
+    // A cancel sent because of the drop would have arrived before the film.
+    hold(site.cancelled() == 0, "a drop cancels nothing upstream")
 }
 
-/// The ticket of another kind of engine is not followed.
+/// An attempt does not follow a ticket from another kind of engine.
 ///
 /// # Errors
-/// What did not hold.
+/// The broken promise.
 pub async fn begins_anew_with_a_strangers_ticket(site: &impl Site) -> Check {
     site.turn(Fate::Well);
     let attempt = Attempt::after(site, "half a frame".to_owned());
@@ -136,8 +136,8 @@ pub async fn passes_on_the_cancel_of_what_it_follows(site: &impl Site) -> Check 
     nobody_works(site)
 }
 
-/// What an attempt has left is called off by its ticket alone, once and again; what leads nowhere is
-/// called off already.
+/// The ticket alone calls off an abandoned work, also a second time; a ticket that leads nowhere
+/// counts as called off.
 ///
 /// # Errors
 /// The broken promise.

@@ -20,10 +20,10 @@ use crate::{Control, EngineError, FilmJob, Keeper};
 
 /// Maximum time to answer a cancel.
 const CANCEL_MAX: Duration = Duration::from_secs(2);
-/// Maximum wait; only a failing test reaches it.
+/// Maximum wait, reached only in a failing test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Keeps the last ticket in memory, or cannot.
+/// Keeps the last ticket in memory, or fails to.
 #[derive(Default)]
 pub(super) struct Shelf {
     ticket: Mutex<Option<String>>,
@@ -67,7 +67,7 @@ impl Attempt {
         }
     }
 
-    /// One that is given the ticket of an earlier one.
+    /// An attempt that gets the ticket of an earlier one.
     pub(super) fn after(site: &impl Site, ticket: String) -> Self {
         Self {
             ticket: Some(ticket),
@@ -110,14 +110,14 @@ pub(super) async fn step(
     stepped.map_err(|_| Broken(format!("nothing came of a work within {PATIENCE:?}")))
 }
 
-/// Polls until the engine has looked at the work once more.
+/// Polls until the engine has checked the work once more.
 pub(super) async fn at_work(site: &impl Site, making: &mut Making<'_>) -> Check {
     let before = site.looks();
     let ended = step(making, &mut || site.looks() > before).await?;
     hold(ended.is_none(), "a work that goes on is followed")
 }
 
-/// Has a work begun and leaves it; returns its ticket.
+/// Starts a work and abandons it; returns its ticket.
 pub(super) async fn leave_at_work(site: &impl Site) -> Result<String, Broken> {
     site.turn(Fate::Endless);
     let attempt = Attempt::at(site);
