@@ -1,4 +1,4 @@
-//! What is done to single tasks: by lease holders, by owners, by the fetch stage.
+//! Operations on single tasks, by lease holders, owners and the fetch stage.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Operation for Leased {
     }
 }
 
-/// Gives back tasks whose claimant has gone.
+/// Returns the tasks of a vanished claimant to the queue.
 pub(super) fn release(claims: Vec<Claim>) -> Vec<Box<dyn Job>> {
     let release = |Lease { task, token }| Leased {
         task,
@@ -82,14 +82,14 @@ impl Operation for ChargeReferences {
         if let Some(before) = batch.find(self.task)?
             && before.reference_bytes != self.bytes
         {
-            // Without effect on a task that has ended.
+            // Has no effect on a task that has ended.
             let _ = batch.apply(&before, Event::ReferencesStored { bytes: self.bytes });
         }
         Ok(())
     }
 }
 
-/// Shows a picture of a run.
+/// Stores the preview of a run.
 #[derive(Debug)]
 pub(super) struct PutPreview {
     pub(super) lease: Lease,
@@ -158,7 +158,7 @@ impl Operation for Cancel {
     }
 }
 
-/// Removes a task in any phase, also one that cannot be read.
+/// Removes a task in any phase, including one that this program cannot read.
 #[derive(Debug)]
 pub(super) struct Delete {
     pub(super) project: String,
@@ -195,7 +195,7 @@ impl Operation for Delete {
 }
 
 impl Delete {
-    /// Its row says with how much it was charged.
+    /// Removes an unreadable task; its row states its charge.
     async fn remove_unread(&self, batch: &mut Batch<'_>) -> Done<Deletion> {
         let found = batch.query(
             Statement::new("SELECT artifact FROM tasks WHERE id = $1 AND project = $2")

@@ -1,4 +1,5 @@
-//! The address of a store: what `libpq` understands, of which the driver takes most, and what is ours.
+//! The address of a store: the syntax of `libpq`, most of which the driver parses, and our own
+//! parameters.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,12 +10,12 @@ use tokio_postgres::config::SslMode;
 
 use crate::{OpenError, PostgresOptions};
 
-/// An address, taken apart. It may hold a password, which is shown nowhere.
+/// A parsed address. It may hold a password, which never appears in any output.
 #[derive(Clone)]
 pub(super) struct Address {
-    /// One for each host, in the order in which they are tried.
+    /// One configuration for each host, in the order of the attempts.
     pub(super) hosts: Vec<Config>,
-    /// Certificates that are trusted instead of those of the public authorities.
+    /// Trusted certificates that replace those of the public authorities.
     pub(super) roots: Option<PathBuf>,
 }
 
@@ -30,10 +31,11 @@ pub(crate) fn is_postgres(url: &str) -> bool {
 }
 
 impl Address {
-    /// Takes `url` apart: `postgres://user:password@host:port,host:port/database?name=value&...` with the parameters
-    /// of the driver (<https://docs.rs/tokio-postgres/latest/tokio_postgres/config/struct.Config.html>), and
-    /// `sslmode` (`disable`, `prefer`: no encryption; `require`, `verify-ca`, `verify-full`: encrypted, certificate
-    /// and name checked), `sslrootcert` (a file), `schema` or `search_path`.
+    /// Parses `url`: `postgres://user:password@host:port,host:port/database?name=value&...` with
+    /// the parameters of the driver
+    /// (<https://docs.rs/tokio-postgres/latest/tokio_postgres/config/struct.Config.html>), and
+    /// `sslmode` (`disable`, `prefer`: no encryption; `require`, `verify-ca`, `verify-full`:
+    /// encrypted, certificate and name checked), `sslrootcert` (a file), `schema` or `search_path`.
     pub(super) fn parse(url: &str, options: &PostgresOptions) -> Result<Self, OpenError> {
         let (base, query) = url.split_once('?').unwrap_or((url, ""));
         let (mut encrypts, mut roots, mut schema) = (false, None, None);
@@ -54,7 +56,7 @@ impl Address {
         let mut hosts = Vec::new();
         for base in each_host(base) {
             let address = format!("{base}?{}", others.join("&"));
-            // What the parser says may repeat parts of the address.
+            // The parser's messages may repeat parts of the address.
             let parsed = address.parse::<Config>();
             let mut config = parsed.map_err(|_| refuse("it cannot be understood"))?;
             if let Some(schema) = &schema {
@@ -89,7 +91,7 @@ fn each_host(base: &str) -> Vec<String> {
     hosts.split(',').map(one).collect()
 }
 
-/// A server that is gone is noticed.
+/// Makes the connection notice a vanished server.
 fn keep_alive(config: &mut Config, options: &PostgresOptions) {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(Duration::from_millis(options.connect_timeout_ms.into()));

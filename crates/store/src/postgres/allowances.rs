@@ -1,5 +1,5 @@
-//! Shared allowances: one row for each key, a bucket that refills steadily. A single statement outside of any lane
-//! takes from it: the table is not logged, so that nobody waits for a sync.
+//! Shared allowances: one row for each key, a bucket that refills steadily. A single statement
+//! outside every lane takes from it; the table is unlogged, so no caller waits for a sync.
 
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -12,8 +12,9 @@ use crate::stored::int;
 /// The level of a bucket for each request in it: a limit of `n` per minute adds `n` per millisecond.
 const REQUEST: u64 = 60_000;
 
-/// Takes up to `$3` requests from the bucket of the key `$1`, which holds `$2` of them, at the time `$4` or now. A clock
-/// that is behind the row pauses the refilling; one that is more than a minute behind was set back, and begins anew.
+/// Takes up to `$3` requests from the bucket of the key `$1` with a capacity of `$2`, at the time
+/// `$4` or now. A clock behind the row's time pauses the refill; a clock more than a minute behind
+/// was set back, and restarts it.
 const TAKE: &str = "\
     INSERT INTO allowances AS a (key, level, granted, at_ms) \
     VALUES ($1, ($2 - least($2, $3)) * 60000, least($2, $3), \
@@ -26,7 +27,7 @@ const TAKE: &str = "\
         ) f, LATERAL (SELECT least($3, f.level / 60000) AS granted) g) \
     RETURNING granted, level";
 
-/// Asks for `wanted` requests; `now_ms` where the server's clock does not judge.
+/// Asks for `wanted` requests, at `now_ms` if the server's clock does not decide.
 pub(super) fn ask(key: &str, per_minute: u32, wanted: u32, now_ms: Option<u64>) -> Statement {
     let ask = Statement::new(TAKE)
         .text(key)
@@ -35,7 +36,7 @@ pub(super) fn ask(key: &str, per_minute: u32, wanted: u32, now_ms: Option<u64>) 
     ask.bind(now_ms.map(int), Type::INT8)
 }
 
-/// What the row says after it.
+/// Reads the row that the statement returns.
 pub(super) fn read(rows: &[Row], per_minute: u32) -> Done<Taken> {
     let row = rows.first();
     let row = row.ok_or_else(|| corrupt("an allowance gives no answer".to_owned()))?;

@@ -1,8 +1,9 @@
-//! One transaction of a lane, as operations see it. It locks and reads what they need when it begins, they change
-//! records in memory by the rules of the contract, and it writes all changes at once when it ends.
+//! One transaction of a lane, as operations see it. At the start it locks and reads the rows that
+//! they need; they change records in memory by the rules of the contract, and at the end it writes
+//! all changes at once.
 //!
-//! Locks are taken in one order by all processes, so that they wait for each other in no circle: the queue, tasks by
-//! id (claims and sweeps pass over locked ones instead of waiting), projects by name.
+//! All processes take locks in one order, which rules out deadlocks: the queue, tasks by id (claims
+//! and sweeps skip locked ones instead of waiting), projects by name.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,11 +23,11 @@ use crate::{Callback, Gap, StoreError};
 /// An open transaction.
 pub(super) struct Batch<'a> {
     pub(super) client: &'a Client,
-    /// When it began.
+    /// Time of its start.
     pub(super) now: Reading,
     pub(super) tasks: HashMap<TaskId, Slot>,
     pub(super) projects: BTreeMap<String, Project>,
-    /// Idempotency keys that are bound, by project and key.
+    /// Bound idempotency keys, by project and key.
     pub(super) bindings: HashMap<(String, String), Binding>,
     pub(super) places: std::vec::IntoIter<u64>,
     pub(super) totals: Totals,
@@ -34,19 +35,19 @@ pub(super) struct Batch<'a> {
     /// The gap since the last opening, as this process knows it.
     pub(super) gap: Option<Gap>,
     pub(super) new: New,
-    /// In the order of their events.
+    /// Changes in the order of their events.
     pub(super) changes: Vec<Change>,
-    /// Tasks that its jobs want to claim.
+    /// Number of tasks that its jobs want to claim.
     pub(super) claims: usize,
-    /// Whether there was anything to claim when it began.
+    /// Whether there was anything to claim at the start.
     pub(super) is_claimable: bool,
-    /// The part of the queue that was read for a claim, as it stands by now.
+    /// The part of the queue read for a claim, with the changes so far.
     pub(super) part: Option<Part>,
-    /// Whether statements of operations have changed anything already.
+    /// Whether statements of operations have already changed anything.
     pub(super) wrote: bool,
 }
 
-/// What an idempotency key is bound to.
+/// The request and task to which an idempotency key is bound.
 #[derive(Clone, Debug)]
 pub(super) struct Binding {
     pub(super) fingerprint: Vec<u8>,
@@ -54,47 +55,47 @@ pub(super) struct Binding {
     pub(super) task: TaskId,
 }
 
-/// The tasks that claims of these models by this worker can reach, and those that it runs.
+/// The tasks that claims of these models by this worker can reach, and the worker's running tasks.
 pub(super) struct Part {
     pub(super) models: Vec<String>,
     pub(super) worker: String,
     pub(super) index: Index,
-    /// So many more of them may be claimed before the queue must be read again.
+    /// Number of further claims before the queue must be read again.
     pub(super) left: usize,
-    /// By project and model, how many tasks it has here, where more may wait than were read.
+    /// By project and model, the number of tasks read, if more may wait.
     pub(super) truncated: HashMap<(String, String), usize>,
-    /// How many times a project's even part of a claim was read.
+    /// Multiple of a project's even share of a claim that was read.
     pub(super) breadth: u64,
 }
 
-/// A task as it is stored, and as it will be.
+/// A task as stored, and with its changes.
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) stored: Option<Arc<Record>>,
     pub(super) now: Option<Arc<Record>>,
-    /// Why the row cannot be read; nothing else is known of it.
+    /// Why the row cannot be read; nothing else about it is known.
     pub(super) unreadable: Option<String>,
 }
 
-/// A project's sums as they are stored, where it is locked, and what is added to them.
+/// A project's stored sums, if its row is locked, and the additions to them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Project {
-    /// What is stored; zeros where it was not read.
+    /// The stored sums; zeros if not read.
     pub(super) stored: Sums,
     pub(super) added: Sums,
     /// Its clock, if a claim moved it.
     pub(super) turn: u64,
-    /// Token of its last fetch, if one was begun.
+    /// Token of its last fetch, if it had one.
     pub(super) last_fetch: u64,
-    /// Whether tasks of it have ended.
+    /// Whether any of its tasks have ended.
     pub(super) has_endings: bool,
-    /// The newest task ever accepted and its place, where the project is locked.
+    /// Creation time and place of the newest task ever accepted, if the project is locked.
     pub(super) newest_ms: UnixMs,
     pub(super) newest_seq: u64,
     pub(super) is_locked: bool,
 }
 
-/// Of a project.
+/// Sums of a project.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sums {
     pub(super) bytes: i64,
@@ -121,12 +122,12 @@ pub(super) struct Queue {
     pub(super) is_changed: bool,
 }
 
-/// Rows to be added beside the tasks.
+/// Rows to add beside the tasks.
 #[derive(Debug, Default)]
 pub(super) struct New {
     pub(super) files: Vec<String>,
     pub(super) call_offs: Vec<CallOff>,
-    /// Tasks that have ended, each with its project.
+    /// Ended tasks, each with its project.
     pub(super) ended: Vec<(TaskId, String)>,
     pub(super) callbacks: Vec<(TaskId, Callback)>,
     pub(super) previews: BTreeMap<TaskId, Arc<[u8]>>,
@@ -136,18 +137,18 @@ pub(super) struct New {
 }
 
 impl Batch<'_> {
-    /// Reads in this transaction, or changes what it alone knows.
+    /// Runs a query in this transaction, or changes rows that nothing else in it sees.
     pub(super) async fn query(&self, statement: Statement) -> Done<Vec<tokio_postgres::Row>> {
         Ok(statement.run(self.client).await?)
     }
 
-    /// The same of a statement that changes something.
+    /// The same for a statement that changes something.
     pub(super) async fn change(&mut self, statement: Statement) -> Done<Vec<tokio_postgres::Row>> {
         self.wrote = true;
         Ok(statement.run(self.client).await?)
     }
 
-    /// The record as it stands in this transaction. It is locked.
+    /// The record with the changes of this transaction. Its row is locked.
     pub(super) fn find(&self, id: TaskId) -> Done<Option<Arc<Record>>> {
         match self.tasks.get(&id) {
             None => Ok(None),
@@ -159,7 +160,7 @@ impl Batch<'_> {
         }
     }
 
-    /// Notes a row that was read and locked.
+    /// Stores a row that was read and locked.
     pub(super) fn keep(&mut self, id: TaskId, read: Done<Arc<Record>>) -> Done<()> {
         let slot = match read {
             Ok(record) => Slot {
@@ -174,7 +175,7 @@ impl Batch<'_> {
             },
             Err(fault) => return Err(fault),
         };
-        // What was changed in this transaction is not as it is stored.
+        // A record that this transaction changed differs from its row.
         self.tasks.entry(id).or_insert(slot);
         Ok(())
     }
@@ -195,7 +196,8 @@ impl Batch<'_> {
         });
     }
 
-    /// Lets `event` happen to a task, and keeps the task and the effects. A refused event changes nothing.
+    /// Applies `event` to a task, and keeps the task and the effects. A refused event changes
+    /// nothing.
     pub(super) fn apply(
         &mut self,
         before: &Arc<Record>,
@@ -213,7 +215,7 @@ impl Batch<'_> {
         Ok(after)
     }
 
-    /// The same of an event that can happen in the task's present state.
+    /// The same for an event that the task's present state allows.
     pub(super) fn expect(
         &mut self,
         before: &Arc<Record>,
@@ -249,7 +251,7 @@ impl Batch<'_> {
         self.changes.push(change);
     }
 
-    /// Adds what a change makes of its project's sums.
+    /// Adds the effect of a change to its project's sums.
     fn charge(&mut self, before: Option<&Record>, after: Option<&Record>) {
         let effects = Effects::of(before, after);
         let counts = |count: fn(&Record) -> bool| {
@@ -276,7 +278,7 @@ impl Batch<'_> {
         self.projects.entry(project.to_owned()).or_default()
     }
 
-    /// Locks the queue: nobody else claims or takes fetches before the end of this transaction.
+    /// Locks the queue: no other transaction claims or takes fetches before this one ends.
     pub(super) async fn lock_queue(&mut self) -> Done<()> {
         match self.queue_lock() {
             Some(lock) => {
@@ -287,7 +289,7 @@ impl Batch<'_> {
         }
     }
 
-    /// The statement that locks it, unless it is locked; for [`Batch::keep_queue`].
+    /// The statement that locks the queue, unless it is locked; for [`Batch::keep_queue`].
     pub(super) fn queue_lock(&self) -> Option<Statement> {
         let lock = "SELECT token, turn_now, alone_worker, alone_task FROM queue FOR UPDATE";
         self.queue.is_none().then(|| Statement::new(lock))
@@ -310,7 +312,7 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// A fencing token above all others, of the queue, which must be locked.
+    /// A fencing token above all others, from the queue, which must be locked.
     pub(super) fn next_token(&mut self) -> Done<u64> {
         let queue = self.queue_mut()?;
         queue.token += 1;
@@ -336,7 +338,7 @@ impl Batch<'_> {
         Ok(ids)
     }
 
-    /// Projects whose sums are changed.
+    /// Projects whose sums change.
     pub(super) fn charged(&self) -> BTreeSet<&str> {
         let changed = self.projects.iter().filter(|(_, project)| {
             let is_moved = project.turn > 0 || project.last_fetch > 0;

@@ -1,4 +1,4 @@
-//! How a transaction begins: everything that its jobs need is read and locked in one round trip.
+//! The start of a transaction: one round trip reads and locks everything that its jobs need.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,16 +14,16 @@ use super::statement::{Asked, Statement, run_all};
 use super::totals::{Summed, Totals};
 use crate::{PostgresOptions, Time};
 
-/// Where a transaction belongs.
+/// The place of a transaction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     /// The lane's row.
     pub(super) lane: u64,
-    /// Which transaction of the lane.
+    /// Number of the transaction in its lane.
     pub(super) batch: u64,
 }
 
-/// By which a transaction judges time and the bounds over all projects.
+/// The inputs for judging time and the bounds over all projects.
 #[derive(Clone, Copy)]
 pub(super) struct Judges<'a> {
     pub(super) options: &'a PostgresOptions,
@@ -33,8 +33,8 @@ pub(super) struct Judges<'a> {
 
 const SUMS: &str = "name, bytes, tasks, waiting, unfinished, newest_ms, newest_seq";
 
-/// Begins a transaction. The lane's row is written first, and locked with it: whoever asks later whether this
-/// transaction was committed waits until it has ended.
+/// Begins a transaction. It writes and locks the lane's row first, so a later query for the outcome
+/// of this transaction waits until it has ended.
 pub(super) async fn begin<'a>(
     client: &'a Client,
     needs: &Needs,
@@ -104,7 +104,7 @@ async fn try_begin<'a>(
     Ok(batch)
 }
 
-/// The present, as the options say.
+/// The present time, by the options.
 fn now(judges: Judges<'_>, server: &[Row]) -> Done<Reading> {
     if judges.options.time == Time::Clock {
         return Ok(judges.clock.read());
@@ -117,7 +117,8 @@ fn now(judges: Judges<'_>, server: &[Row]) -> Done<Reading> {
     })
 }
 
-/// Writes the lane's row, and sets the limits of this transaction alone, so that a pooler's connection keeps no setting.
+/// Writes the lane's row, and sets limits for this transaction only, so that a pooler's connection
+/// keeps no setting.
 fn mark(origin: Origin, options: &PostgresOptions) -> Statement {
     Statement::new(
         "INSERT INTO lanes (id, batch, at_ms) \
@@ -131,7 +132,7 @@ fn mark(origin: Origin, options: &PostgresOptions) -> Statement {
     .text(options.statement_timeout_ms.to_string())
 }
 
-/// Whether there may be anything to claim, without a lock: mostly there is not.
+/// Whether there may be anything to claim, without a lock; usually there is nothing.
 fn any_claimable() -> Statement {
     Statement::new("SELECT 1 FROM tasks WHERE place = 1 LIMIT 1")
 }
@@ -165,7 +166,7 @@ fn bindings(needs: &Needs) -> Statement {
     of_keys(needs, text)
 }
 
-/// Their tasks, which are not locked: they are shown, and not changed.
+/// Their tasks, without a lock: they are shown, not changed.
 fn bound_tasks(needs: &Needs) -> Statement {
     let columns = rows::columns("t");
     of_keys(
@@ -198,8 +199,8 @@ fn keep_projects(batch: &mut Batch<'_>, found: &[Row]) -> Done<()> {
     Ok(())
 }
 
-/// Adds the rows of projects that have their first task now, in a transaction of their own: what is read under the
-/// lock of a project must be read after it was taken.
+/// Adds the rows of projects that get their first task, in a separate transaction: reads under the
+/// lock of a project must follow the lock.
 async fn add_projects(client: &Client, missing: Vec<String>) -> Done<()> {
     let add = Statement::new(
         "INSERT INTO projects (name) SELECT name FROM unnest($1) AS n(name) ORDER BY name ON CONFLICT DO NOTHING",

@@ -1,4 +1,4 @@
-//! A connection of a command, beside the processes that serve the store. It is made when it is first asked for.
+//! The connection of a command that runs beside the serving processes, made on first use.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) struct Beside {
     connected: OnceCell<Connected>,
 }
 
-/// What a command works with.
+/// The tools of a command.
 #[derive(Debug)]
 pub(super) struct Connected {
     pub(super) lane: Lane,
@@ -46,7 +46,7 @@ impl Beside {
     /// The connection.
     ///
     /// # Errors
-    /// Where it cannot be made, or the schema is not this program's.
+    /// If the connection fails, or the schema is not this program's.
     pub(super) async fn connected(&self) -> Result<&Connected, StoreError> {
         let connect = || async {
             let client = self.connector.connect().await?;
@@ -58,7 +58,7 @@ impl Beside {
             let id = id.map_err(Fault::from)?;
             let id = id.first().map(|row| row.try_get::<_, i64>(0)).transpose();
             let id = id.map_err(Fault::from)?.unwrap_or_default().unsigned_abs();
-            // Nothing is kept here that could grow old.
+            // Keeps nothing that could become stale.
             let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
             let shared = Arc::new(Shared::new(&self.options, &clock));
             Ok(Connected {

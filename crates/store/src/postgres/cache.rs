@@ -1,7 +1,7 @@
-//! Ended tasks that were read a moment ago, for those that are polled again and again. An entry is shown for a limited
-//! time; what this process changes, and what others say that they changed, replaces or ends it at once. A task that
-//! waits or runs has no entry: whoever polls it through several processes would see it go back. While the server cannot
-//! be reached, an entry is shown for longer.
+//! Recently read ended tasks, for clients that poll them again and again. An entry lasts for a
+//! limited time; a change by this process or a notice of a change by another replaces or ends it at
+//! once. A waiting or running task has no entry: a client that polls several processes would see it
+//! go back. While the server is unreachable, entries last longer.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use kinora_contract::{Clock, TaskId};
 
 use crate::PostgresOptions;
 
-/// What an entry takes besides its record, in bytes.
+/// Size of an entry without its record, in bytes.
 const ENTRY_BYTES: u64 = 128;
 
 /// Records by their ids.
@@ -28,19 +28,19 @@ pub(super) struct Cache {
 #[derive(Debug, Default)]
 struct Kept {
     entries: HashMap<TaskId, Entry>,
-    /// In the order in which they were put, with those that were replaced since.
+    /// Keys in the order of their insertion, including replaced ones.
     order: VecDeque<(TaskId, u64)>,
     bytes: u64,
-    /// Of the entry that was put last.
+    /// Number of the latest entry.
     number: u64,
-    /// When a notice came that did not say which tasks were changed.
+    /// Time of a notice that did not name the changed tasks.
     cleared: Option<Duration>,
 }
 
 #[derive(Debug)]
 struct Entry {
     record: Option<Arc<Record>>,
-    /// When it stood so.
+    /// Time at which the record was current.
     at: Duration,
     number: u64,
 }
@@ -66,7 +66,7 @@ impl Cache {
         }
     }
 
-    /// The record or its absence, if that is known for the present.
+    /// The record or its absence, if known for the present.
     pub(super) fn get(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
         let now = self.clock.steady();
         let kept = self.kept();
@@ -75,7 +75,7 @@ impl Cache {
         is_fresh.then(|| entry.record.clone())
     }
 
-    /// The record or its absence as it was known last: while the server cannot be asked.
+    /// The last known record or its absence, for use while the server is unreachable.
     pub(super) fn get_last(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
         let now = self.clock.steady();
         let kept = self.kept();
@@ -89,7 +89,7 @@ impl Cache {
         self.clock.steady()
     }
 
-    /// Keeps what was read by a question that was asked at this time, unless it is known better by now.
+    /// Keeps the answer to a question asked at this time, unless a newer state is known.
     pub(super) fn offer(&self, id: TaskId, record: Arc<Record>, asked: Duration) {
         let mut kept = self.kept();
         let is_older = |entry: &Entry| asked <= entry.at;
@@ -99,13 +99,13 @@ impl Cache {
         }
     }
 
-    /// Keeps what this process has committed.
+    /// Keeps a change that this process has committed.
     pub(super) fn put(&self, id: TaskId, record: Option<Arc<Record>>) {
         let now = self.clock.steady();
         self.keep(&mut self.kept(), id, record, now);
     }
 
-    /// Forgets tasks that another process has changed; all, where it does not say which.
+    /// Forgets the tasks that another process has changed; all of them if it does not name them.
     pub(super) fn forget(&self, ids: Option<&[TaskId]>) {
         let now = self.clock.steady();
         let mut kept = self.kept();

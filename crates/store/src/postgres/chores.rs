@@ -1,5 +1,5 @@
-//! Operations on chores: noted, leased, settled. Their times are wall time, since they outlive the process; a time too
-//! far ahead comes from a clock that was wrong, and counts as past.
+//! Operations on chores: note, lease, settle. Their times are wall time, since chores outlive the
+//! process; a time too far ahead comes from a wrong clock and counts as past.
 
 use kinora_contract::lifecycle::CallOff;
 use tokio_postgres::Row;
@@ -48,7 +48,7 @@ impl Operation for ChoreRequest {
     }
 }
 
-/// The chores of removing these files, leased to the process that deleted their task.
+/// Takes the chores that remove these files, leased to the process that deleted their task.
 pub(super) async fn take_files(batch: &mut Batch<'_>, keys: Vec<String>) -> Done<Vec<Chore>> {
     let until_ms = batch.now.wall_ms.saturating_add(DELETION_LEASE_MS);
     let take = Statement::new(
@@ -71,7 +71,7 @@ pub(super) async fn take_files(batch: &mut Batch<'_>, keys: Vec<String>) -> Done
     Ok(taken)
 }
 
-/// Notes files to be removed, unless they are noted.
+/// Notes files for removal, unless they are noted already.
 pub(super) fn note_files(keys: Vec<String>) -> Statement {
     let note = "INSERT INTO chores (kind, subject) SELECT 'remove_file', subject \
                 FROM unnest($1) WITH ORDINALITY AS s(subject, place) ORDER BY place \
@@ -79,7 +79,7 @@ pub(super) fn note_files(keys: Vec<String>) -> Statement {
     Statement::new(note).texts(keys)
 }
 
-/// Notes an upstream job to be called off.
+/// Notes an upstream job to call off.
 pub(super) fn note_call_off(call_off: CallOff) -> Statement {
     let note = "INSERT INTO chores (kind, subject, model, ticket) VALUES ('call_off', $1, $2, $3) \
                 ON CONFLICT (kind, subject) DO UPDATE SET model = excluded.model, ticket = excluded.ticket, \
@@ -100,7 +100,7 @@ fn read(row: &Row) -> Done<Option<Chore>> {
         _ => None,
     };
     let Some(work) = work else {
-        tracing::error!(number, "damaged chore left where it stands");
+        tracing::error!(number, "damaged chore skipped");
         return Ok(None);
     };
     let token: Option<i64> = row.try_get(1)?;
@@ -168,7 +168,7 @@ impl Operation for Settle {
     }
 }
 
-/// Confirms that no files of tasks in these gaps are left.
+/// Confirms that no files of tasks in these gaps remain.
 #[derive(Debug)]
 pub(super) struct CloseGaps(pub(super) Vec<Gap>);
 

@@ -1,5 +1,6 @@
-//! Claims: the part of the queue that a claim can reach is read and locked, and the shared rules say who is next.
-//! One process claims at a time, so that turns and bounds on slots are exact over all processes.
+//! Claims: a transaction reads and locks the part of the queue that a claim can reach, and the
+//! shared rules choose the next task. One process claims at a time, so turns and slot limits are
+//! exact over all processes.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,10 +19,10 @@ use super::statement::{Asked, Statement};
 use crate::queue::{Change, Claiming, Index, Turns};
 use crate::{Claim, ClaimRequest, StoreError};
 
-/// Tasks of one reading of the queue; a claim of more reads it again.
+/// Maximum number of tasks in one reading of the queue; a larger claim reads it again.
 const ROUND_MAX: usize = 64;
-/// How many times its even part of a claim is first read of each project. A project that turns out to have more turns
-/// than that is read again, [`BROADER`] times as far.
+/// Multiple of its even share of a claim that the first reading covers for each project. A project
+/// with more turns is read again, [`BROADER`] times as far.
 const BREADTH: u64 = 2;
 const BROADER: u64 = 4;
 
@@ -51,13 +52,14 @@ impl Operation for ClaimRequest {
         Ok(claiming.claims())
     }
 
-    /// A worker that went away while it asked would hold its tasks until the lease ran out.
+    /// Otherwise the tasks of a worker that vanished during its request would wait for the lease to
+    /// expire.
     fn unclaimed(claims: Vec<Claim>) -> Vec<Box<dyn Job>> {
         release(claims)
     }
 }
 
-/// The task that waits for this worker to have nothing else.
+/// The task that waits for this worker to be idle.
 async fn awaited(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Option<Arc<Record>>> {
     let alone = batch.queue.as_ref().and_then(|queue| queue.alone.as_ref());
     let Some(id) = alone.and_then(|next| next.awaits(request)) else {
@@ -73,7 +75,7 @@ async fn awaited(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Option<A
     Ok(found.first().and_then(|row| rows::read(row).ok()))
 }
 
-/// The part of the queue for this request: that of the request before, if it reaches as far.
+/// The part of the queue for this request: that of the previous request, if it reaches as far.
 async fn reach(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Part> {
     let known = batch.part.take();
     let known = known.filter(|part| part.models == request.models && part.worker == request.worker);
@@ -84,14 +86,14 @@ async fn reach(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Part> {
     };
     let left = batch.claims.max(request.count).min(ROUND_MAX);
     let mut part = read(request, left, breadth, batch).await?;
-    // A project of which nothing can be read may have something behind that.
+    // A project with only unreadable rows may have readable ones behind them.
     while part.truncated.values().any(|left| *left == 0) {
         part = read(request, left, part.breadth * BROADER, batch).await?;
     }
     Ok(part)
 }
 
-/// Claims what this part of the queue has for the request; returns how many tasks.
+/// Claims the tasks in this part of the queue for the request; returns their number.
 fn claim(
     request: &ClaimRequest,
     claiming: &mut Claiming<'_>,
@@ -131,7 +133,7 @@ fn claim(
 }
 
 impl Part {
-    /// Whether a task of the same project and model as the claimed one may wait that was not read.
+    /// Whether unread tasks of the claimed task's project and model may be waiting.
     fn is_dry_after(&mut self, claimed: &Record) -> bool {
         let place = (
             claimed.task.project.clone(),
@@ -144,7 +146,8 @@ impl Part {
     }
 }
 
-/// Locks the queue, reads and locks the tasks that may be among the next `count`, and reads all that the worker runs.
+/// Locks the queue, reads and locks the tasks that may be among the next `count`, and reads all
+/// tasks that the worker runs.
 async fn read(
     request: &ClaimRequest,
     count: usize,
@@ -152,10 +155,10 @@ async fn read(
     batch: &mut Batch<'_>,
 ) -> Done<Part> {
     let mut asked = Asked::default();
-    // What comes after it is read when it is locked.
+    // The statements after it run under the lock.
     let lock = batch.queue_lock().map(|lock| asked.add(lock));
     let reach = count as u64;
-    // What was changed in this transaction waits no more, which the server cannot know yet.
+    // Tasks changed in this transaction no longer wait, but the server cannot know that yet.
     let changed = batch.changes.iter().map(|change| change.id.to_string());
     let each = "least($3, $5 * $3 / least($2, f.projects) + 1)";
     let candidates = candidates(1, "p.turn, h.seq", each)
@@ -176,14 +179,14 @@ async fn read(
     let mut index = part(&found, batch)?;
     let mut seen = fill(&mut index, &found, batch)?;
     let truncated = truncated(&found, &index, reach)?;
-    // They are not locked: only that they run counts.
+    // They need no lock: only the fact that they run counts.
     for row in &running {
         let id = rows::id(row)?;
         if seen.insert(id) && !batch.tasks.contains_key(&id) {
             join(&mut index, read_or_skip(row)?);
         }
     }
-    // Those that were claimed in this transaction run as well.
+    // Tasks claimed in this transaction run as well.
     let own = batch.tasks.iter().filter(|(id, _)| !seen.contains(id));
     for (_, slot) in own {
         join(&mut index, slot.now.clone().filter(|now| now.is_running()));
@@ -198,8 +201,8 @@ async fn read(
     })
 }
 
-/// How many tasks were read of the projects and models of which not all were read that a claim of `reach` tasks may
-/// come to. Those that cannot be read do not count.
+/// For each project and model that was read in part and that a claim of `reach` tasks may come to,
+/// the number of tasks read. Unreadable ones do not count.
 fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, String), usize>> {
     let mut read: HashMap<(String, String), (u64, usize)> = HashMap::new();
     let mut limits = HashMap::new();
@@ -220,11 +223,12 @@ fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, 
         .collect())
 }
 
-/// The first tasks of this place in the queue, of the first projects in this order (`h.seq`: when the first task that a
-/// project has of some model was accepted), with turn and last fetch of the project behind the columns of the task, and
-/// `each`: how many of one project and model are read at most, which is an expression of the parameters and of
-/// `f.projects`, the number of projects that have any. The parameters: models, projects at most, tasks of each at most,
-/// ids to be passed over. Tasks of newer versions are left to newer programs.
+/// The first tasks of this place in the queue, of the first projects in this order (`h.seq`: the
+/// acceptance of a project's first task of some model), with turn and last fetch of the project
+/// after the columns of the task. `each` bounds the tasks read of one project and model: an
+/// expression of the parameters and of `f.projects`, the number of projects that have any. The
+/// parameters: models, maximum number of projects, maximum number of tasks of each, ids to skip.
+/// Tasks of newer versions are left to newer programs.
 pub(super) fn candidates(place: i16, order: &str, each: &str) -> Statement {
     let columns = rows::columns("t");
     let readable = format!("spec_version <= {SPEC_VERSION}");
@@ -259,8 +263,8 @@ pub(super) fn part(found: &[Row], batch: &Batch<'_>) -> Done<Index> {
     Ok(Index::part(Turns::stored(now, turns), last_fetches))
 }
 
-/// Adds locked tasks to the index, as they stand in this transaction. One that cannot be read, as of a newer version,
-/// is passed over, and not locked by anybody for long.
+/// Adds locked tasks to the index, with the changes of this transaction. Skips unreadable ones,
+/// such as those of a newer version; nothing locks them for long.
 pub(super) fn fill(
     index: &mut Index,
     found: &[Row],
@@ -272,7 +276,7 @@ pub(super) fn fill(
         batch.keep(id, rows::read(row))?;
         let record = match batch.find(id) {
             Err(Fault::Job(StoreError::Corrupt(text))) => {
-                tracing::debug!(text, "task that cannot be read left in the queue");
+                tracing::debug!(text, "unreadable task left in the queue");
                 None
             }
             found => found?,
@@ -294,7 +298,7 @@ pub(super) fn join(index: &mut Index, record: Option<Arc<Record>>) {
     }
 }
 
-/// A row that is only looked at.
+/// A row to read without changing it.
 pub(super) fn read_or_skip(row: &Row) -> Done<Option<Arc<Record>>> {
     match rows::read(row) {
         Err(Fault::Job(StoreError::Corrupt(_))) => Ok(None),

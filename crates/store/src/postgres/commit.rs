@@ -1,4 +1,4 @@
-//! How a transaction ends: all changes are written and committed in one round trip.
+//! The end of a transaction: one round trip writes and commits all changes.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::statement::{Statement, run_all};
 use crate::queue::Change;
 use crate::stored::int;
 
-/// What a committed transaction changed.
+/// The changes of a committed transaction.
 #[derive(Debug, Default)]
 pub(super) struct Committed {
     pub(super) changes: Vec<Change>,
@@ -21,12 +21,12 @@ pub(super) struct Committed {
     pub(super) bytes: i64,
 }
 
-/// How it stands after the last statement was sent.
+/// State after the last statement was sent.
 pub(super) enum Ended {
     Committed(Committed),
-    /// Nothing was to be written.
+    /// There was nothing to write.
     Empty,
-    /// The connection broke before the server had answered: it may have committed.
+    /// The connection broke before the server's answer; the transaction may have committed.
     Unknown(Committed, tokio_postgres::Error),
 }
 
@@ -39,7 +39,7 @@ impl Batch<'_> {
         statements.extend(self.write_tasks()?);
         statements.extend(self.write_beside());
         if statements.is_empty() && !self.wrote {
-            // Nobody waits for a sync of nothing.
+            // Nothing to sync.
             Statement::new("ROLLBACK").run(self.client).await?;
             return Ok(Ended::Empty);
         }
@@ -56,7 +56,7 @@ impl Batch<'_> {
                 kinora_crash::point("store.after_commit");
                 Ok(Ended::Committed(committed))
             }
-            // The server itself says that it refused a statement: then it has not committed.
+            // The server itself refused a statement, so it has not committed.
             Err(error) if error.as_db_error().is_some() && !self.client.is_closed() => {
                 Err(error.into())
             }
@@ -68,7 +68,7 @@ impl Batch<'_> {
         let (mut added, mut changed) = (Written::default(), Written::default());
         let (mut removed, mut ended) = (Vec::new(), Vec::new());
         let lease = |record: &Option<std::sync::Arc<Record>>| record.as_ref()?.running_lease();
-        // In one order, as all processes do.
+        // In the same order in all processes.
         let tasks: BTreeMap<TaskId, _> = self.tasks.iter().map(|(id, slot)| (*id, slot)).collect();
         for (id, slot) in tasks {
             let was_run = lease(&slot.stored).is_some() && lease(&slot.stored) != lease(&slot.now);
@@ -99,7 +99,7 @@ impl Batch<'_> {
         Ok(statements)
     }
 
-    /// Sums of projects: their rows are locked in the order of their names first.
+    /// Sums of projects; first locks their rows in the order of their names.
     fn write_projects(&self) -> Vec<Statement> {
         let names: Vec<String> = self.charged().into_iter().map(str::to_owned).collect();
         if names.is_empty() {

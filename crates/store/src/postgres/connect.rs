@@ -17,7 +17,7 @@ use super::runtime::runtime;
 use super::tls::{self, Stream, Tls};
 use crate::{OpenError, StoreError};
 
-/// How long a host has to answer where the address does not say.
+/// Maximum time for a host to answer, unless the address sets it.
 const CONNECT_MAX: Duration = Duration::from_secs(3);
 
 /// Makes connections to one database.
@@ -44,32 +44,32 @@ impl Connector {
         })
     }
 
-    /// Runs `task` beside the connections.
+    /// Runs `task` on the runtime of the connections.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(task);
     }
 
-    /// Does `work` there, and returns what comes of it. A caller that goes away, or is not polled, holds up nobody who
-    /// waits for the same locks.
+    /// Does `work` there and returns its result. A caller that vanishes or does not poll delays no
+    /// other that waits for the same locks.
     pub(super) async fn answer<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.spawn(async move {
-            // The caller may have gone.
+            // The caller may have gone away.
             let _ = reply.send(work.await);
         });
         answer.await.map_err(|_| closed())?
     }
 
-    /// To the first host that answers in time and is what the address asks for.
+    /// Connects to the first host that answers in time and meets the demands of the address.
     async fn first_of_all(
         &self,
     ) -> Result<(Client, Connection<Socket, Stream<Socket>>), NotConnected> {
         let mut failures = Vec::new();
         for host in &self.address.hosts {
-            // The driver's own limit is on the first packet alone.
+            // The driver's own limit covers only the first packet.
             let limit = host.get_connect_timeout().copied().unwrap_or(CONNECT_MAX);
             let failure =
                 match tokio::time::timeout(2 * limit, host.connect(self.tls.clone())).await {
@@ -93,20 +93,20 @@ impl Connector {
         self.connect_listening(None).await
     }
 
-    /// The same; what the server says of itself is sent to `heard`.
+    /// The same; sends the server's notices to `heard`.
     pub(super) async fn connect_listening(
         &self,
         heard: Option<mpsc::UnboundedSender<AsyncMessage>>,
     ) -> Result<Client, NotConnected> {
         let mut connecting = pin!(self.first_of_all());
         let connected = poll_fn(|context| {
-            // Its sockets belong to that runtime, whoever waits for them.
+            // The connection's sockets belong to that runtime, on any caller's thread.
             let _inside = self.runtime.enter();
             connecting.as_mut().poll(context)
         });
         let (client, mut connection) = connected.await?;
         self.spawn(async move {
-            // Errors are told to those who wait for answers.
+            // Errors reach the callers that wait for answers.
             while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await
             {
                 if let Some(heard) = &heard {
@@ -144,7 +144,7 @@ impl From<NotConnected> for OpenError {
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// How long to wait before the next attempt: twice as long after each failure, up to [`PAUSE_MAX`].
+/// Pause before the next attempt: doubles after each failure, up to [`PAUSE_MAX`].
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
     failures: u32,
@@ -159,7 +159,8 @@ impl Backoff {
         self.failures = 0;
     }
 
-    /// The pause, of which up to a quarter is left to chance, so that processes do not come together.
+    /// The pause, up to a quarter of it random, so that processes do not reconnect at the same
+    /// moment.
     pub(super) fn pause(&self) -> Duration {
         let pause = PAUSE_MIN
             .saturating_mul(1 << self.failures.min(6))

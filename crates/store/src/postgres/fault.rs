@@ -7,12 +7,12 @@ use tokio_postgres::error::SqlState;
 
 use crate::StoreError;
 
-/// A failure inside this store.
+/// A failure in this store.
 #[derive(Debug)]
 pub(super) enum Fault {
     /// The server refused a statement, or the connection broke.
     Sql(Error),
-    /// One job cannot be done; the transaction goes on without it.
+    /// One job failed; the transaction continues without it.
     Job(StoreError),
 }
 
@@ -45,7 +45,7 @@ impl From<Fault> for StoreError {
     }
 }
 
-/// What is stored cannot be understood.
+/// A stored value that this program does not understand.
 pub(super) const fn corrupt(text: String) -> Fault {
     Fault::Job(StoreError::Corrupt(text))
 }
@@ -54,7 +54,7 @@ pub(super) fn unavailable(text: &str) -> StoreError {
     StoreError::Unavailable(text.into())
 }
 
-/// The same, for another caller.
+/// The same error, for another caller.
 pub(super) fn again(error: &StoreError) -> StoreError {
     match error {
         StoreError::LeaseLost(lost) => StoreError::LeaseLost(*lost),
@@ -63,7 +63,7 @@ pub(super) fn again(error: &StoreError) -> StoreError {
     }
 }
 
-/// The server's message, or why there is none. Neither ever repeats a password.
+/// The server's message, or the reason that there is none. Neither ever repeats a password.
 pub(super) fn told(error: &Error) -> String {
     if let Some(refusal) = error.as_db_error() {
         return format!("{} ({})", refusal.message(), refusal.code().code());
@@ -77,7 +77,7 @@ pub(super) fn told(error: &Error) -> String {
     text
 }
 
-/// Whether the same transaction may well succeed when it is tried again.
+/// Whether a repetition of the same transaction may succeed.
 pub(super) fn is_passing(error: &Error) -> bool {
     let passing = [
         SqlState::T_R_SERIALIZATION_FAILURE,
@@ -86,7 +86,7 @@ pub(super) fn is_passing(error: &Error) -> bool {
     error.code().is_some_and(|code| passing.contains(code))
 }
 
-/// Whether the connection is of no use any more, or the server takes no writes.
+/// Whether the connection is unusable, or the server refuses writes.
 pub(super) fn is_broken(error: &Error) -> bool {
     let Some(code) = error.code() else {
         return true;
@@ -98,7 +98,7 @@ pub(super) fn is_broken(error: &Error) -> bool {
         || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
 }
 
-/// Why nothing is done any more.
+/// The error after the store was closed.
 pub(super) fn closed() -> StoreError {
     unavailable("the store is closed")
 }

@@ -1,5 +1,5 @@
-//! Operations of the fetch stage: take tasks whose references are missing. Fetches are leased in their rows, since
-//! several processes serve the store.
+//! Operations of the fetch stage: take tasks with missing references. The lease of a fetch is in
+//! the task's row, since several processes serve the store.
 
 use kinora_contract::lifecycle::Event;
 use kinora_contract::spec::SPEC_VERSION;
@@ -14,9 +14,9 @@ use super::statement::{Statement, run_all};
 use crate::queue::{Change, Index};
 use crate::{Fetch, FetchRequest, Fetched};
 
-/// Tasks that become fetchable again in one transaction, so that nobody waits for long.
+/// Maximum number of tasks that become fetchable again in one transaction, which keeps it short.
 const BACK_MAX: u64 = 500;
-/// Fetches of one transaction at most.
+/// Maximum number of fetches in one transaction.
 const TAKEN_MAX: usize = 256;
 
 impl Operation for FetchRequest {
@@ -52,15 +52,16 @@ impl Operation for FetchRequest {
         Ok(taken)
     }
 
-    /// A fetch stage that went away while it asked would hold its tasks until the lease ran out.
+    /// Otherwise the tasks of a fetch stage that vanished during its request would wait for the
+    /// lease to expire.
     fn unclaimed(fetches: Vec<Fetch>) -> Vec<Box<dyn Job>> {
         let back = |fetch: Fetch| call(settle(&fetch, Fetched::Back { pause_ms: 0 })).0;
         fetches.into_iter().map(back).collect()
     }
 }
 
-/// Reads and locks the tasks whose references are wanted, among them those whose pause or lease is over, and reads
-/// those that are being fetched for.
+/// Reads and locks the tasks that need references, including those whose pause or lease is over,
+/// and reads those with a fetch in progress.
 async fn read(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<Index> {
     let (columns, now_ms) = (rows::columns("t"), batch.now.steady_ms);
     let reach = request.count.min(TAKEN_MAX) as u64;
@@ -93,7 +94,7 @@ async fn read(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<Index> {
         let id = rows::id(row)?;
         batch.keep(id, rows::read(row))?;
         if let Ok(Some(record)) = batch.find(id) {
-            // Taken again in this transaction, if it is not possible.
+            // Refused if this transaction has already taken it again.
             let _ = batch.apply(&record, Event::FetchDue);
         }
     }

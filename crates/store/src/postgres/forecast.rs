@@ -1,5 +1,6 @@
-//! The queue as positions are looked up in it: read again and again while somebody asks, since other processes change
-//! it too. What this process changes is followed between two readings.
+//! A copy of the queue for looking up positions, read again regularly while clients ask, since
+//! other processes change the queue too. Between two readings it follows the changes of this
+//! process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +16,13 @@ use super::statement::Statement;
 use crate::StoreError;
 use crate::queue::{Picture, QueuePlace, Runs, Turns, Waits};
 
-/// Tasks of each place in the queue that are read, of all projects alike: those further back have no position.
+/// Maximum number of tasks read in each place of the queue, over all projects: tasks further back
+/// have no position.
 const READ_MAX: u64 = 20_000;
-/// A reading is as old as this many times the time that it took, before the next is made.
+/// Age of a reading at which the next one starts, as a multiple of the time that it took.
 const REST: u32 = 10;
 
-/// When the queue was read last.
+/// Time of the last reading of the queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pictures {
     last: Arc<Mutex<Option<(Stopwatch, Duration)>>>,
@@ -39,7 +41,7 @@ impl Pictures {
     }
 
     async fn refresh_there(&self, reader: &Reader, shared: &Shared) -> Result<(), StoreError> {
-        // One reads, and the others wait for it.
+        // One caller reads, and the others wait for it.
         let mut last = self.last.lock().await;
         let age_max = Duration::from_millis(shared.options.positions_ms_max);
         let is_fresh =

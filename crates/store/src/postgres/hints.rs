@@ -1,10 +1,11 @@
-//! Notices among processes: that there is work, that a lease was withdrawn, that a task has ended, and which tasks have
-//! changed. Each process
-//! sends at most one every [`crate::PostgresOptions::notify_every_ms`], outside of every transaction that changes
-//! something: a transaction that notifies holds up the commits of all others. A lost notice costs waiting, no more.
+//! Notices among processes: there is work, a lease was withdrawn, a task has ended, and these tasks
+//! have changed. Each process sends at most one every [`crate::PostgresOptions::notify_every_ms`],
+//! outside every transaction that changes rows: a transaction that notifies delays the commits of
+//! all others. A lost notice costs only waiting time.
 //!
-//! `LISTEN` is a state of its connection, so that this one must not go through a pooler in transaction mode
-//! ([`crate::PostgresOptions::listen_at`]). Without it, everything works by polling.
+//! `LISTEN` is a state of its connection, which therefore must not go through a pooler in
+//! transaction mode ([`crate::PostgresOptions::listen_at`]). Without it, everything works by
+//! polling.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -42,7 +43,7 @@ fn follow(origin: u64, text: &str, shared: &Shared) {
         withdrawn: hints.contains('x'),
         ended: hints.contains('e'),
     });
-    // Processes of an earlier release tell no news.
+    // Processes of an earlier release send no news.
     match parts.next() {
         None => {}
         Some("*") => shared.followers.tell(TaskChange::Unknown),
@@ -53,7 +54,7 @@ fn follow(origin: u64, text: &str, shared: &Shared) {
     }
 }
 
-/// Sends and hears notices as long as the store is open.
+/// Sends and receives notices while the store is open.
 pub(super) struct Listener {
     pub(super) connector: Arc<Connector>,
     pub(super) channel: String,
@@ -61,7 +62,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Begins to listen, and returns when everything that is said from now on will be heard.
+    /// Begins to listen; on return, every later notice will arrive.
     pub(super) async fn start(self, shared: &Arc<Shared>) {
         let listening = self.listen().await;
         if let Err(error) = &listening {
@@ -96,7 +97,7 @@ impl Listener {
             };
             match self.listen().await {
                 Ok(both) => {
-                    // What was said meanwhile was not heard.
+                    // Notices sent in the meantime are lost.
                     shared.cache.forget(None);
                     shared.followers.tell(TaskChange::Unknown);
                     shared.wake(Hints {
@@ -111,7 +112,7 @@ impl Listener {
         }
     }
 
-    /// Until the connection breaks or the store is closed.
+    /// Runs until the connection breaks or the store is closed.
     async fn exchange(
         &self,
         client: &Client,
@@ -133,7 +134,7 @@ impl Listener {
                     Some(_) => continue,
                     None => return,
                 },
-                // Looks now and then whether the store was closed.
+                // Checks once a second whether the store was closed.
                 moved = tokio::time::timeout(Duration::from_secs(1), moved) => {
                     if moved.is_err() {
                         continue;

@@ -29,7 +29,7 @@ pub(super) enum Outcome {
 #[derive(Debug)]
 pub(super) struct Insert {
     pub(super) new: NewTask,
-    /// Places of the queue that were promised to other projects.
+    /// Places in the queue that are reserved for other projects.
     pub(super) reserved: u64,
 }
 
@@ -89,8 +89,8 @@ fn place(project: &str, idempotency: &Idempotency) -> (String, String) {
     (project.to_owned(), idempotency.key.clone())
 }
 
-/// The outcome of the earlier request under this key. Only a sweep, or the deletion of its task, frees a key: a clock
-/// that is wrong for a moment must not make a second video.
+/// The outcome of the earlier request under this key. Only a sweep, or the deletion of its task,
+/// frees a key: a clock that is wrong for a moment must not cause a second video.
 fn find_twin(new: &NewTask, idempotency: &Idempotency, batch: &Batch<'_>) -> Done<Option<Outcome>> {
     let Some(binding) = batch.bindings.get(&place(&new.project, idempotency)) else {
         return Ok(None);
@@ -101,7 +101,7 @@ fn find_twin(new: &NewTask, idempotency: &Idempotency, batch: &Batch<'_>) -> Don
     Ok(batch.find(binding.task)?.map(Outcome::Replayed))
 }
 
-/// What there is, with what this transaction has accepted so far.
+/// The current load, including the tasks that this transaction has accepted so far.
 fn load(project: &str, reserved: u64, batch: &Batch<'_>) -> Load {
     let own = batch.projects.get(project).cloned().unwrap_or_default();
     let sum = |stored: i64, added: i64| u64::try_from(stored.saturating_add(added)).unwrap_or(0);

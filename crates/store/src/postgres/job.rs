@@ -1,4 +1,4 @@
-//! Jobs of a lane: operations, and where their answers go.
+//! Jobs of a lane: operations with the channels for their answers.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -11,44 +11,45 @@ use super::batch::Batch;
 use super::fault::{Done, closed};
 use crate::StoreError;
 
-/// What a transaction reads and locks when it begins.
+/// The rows that a transaction reads and locks at its start.
 #[derive(Debug, Default)]
 pub(super) struct Needs {
-    /// Tasks to be changed.
+    /// Tasks to change.
     pub(super) tasks: BTreeSet<TaskId>,
-    /// Projects in which tasks are accepted.
+    /// Projects that accept tasks.
     pub(super) projects: BTreeSet<String>,
-    /// Idempotency keys to be bound, by project.
+    /// Idempotency keys to bind, by project.
     pub(super) keys: BTreeSet<(String, String)>,
     /// Places of new tasks.
     pub(super) places: u64,
     /// Whether a bound over all projects is set.
     pub(super) totals: bool,
-    /// Tasks to be claimed.
+    /// Number of tasks to claim.
     pub(super) claims: usize,
 }
 
-/// A change that can be tried, and tried again after an undo. One that fails has changed nothing in the batch.
+/// A change that can be tried, and retried after a rollback. A failed one has changed nothing in
+/// the batch.
 pub(super) trait Operation: Send + Sync + 'static {
     type Output: Send + 'static;
 
-    /// Adds what [`Operation::apply`] will look for.
+    /// Adds the rows that [`Operation::apply`] will look for.
     fn needs(&self, _needs: &mut Needs) {}
 
-    /// About how many bytes it sends to the server, where they may be many.
+    /// Approximate number of bytes that it sends to the server, if they may be many.
     fn bytes(&self) -> usize {
         0
     }
 
     fn apply(&self, batch: &mut Batch<'_>) -> impl Future<Output = Done<Self::Output>> + Send;
 
-    /// What to do when the caller went away before the answer.
+    /// The jobs to run if the caller vanished before the answer.
     fn unclaimed(_output: Self::Output) -> Vec<Box<dyn Job>> {
         Vec::new()
     }
 }
 
-/// An operation and whom to answer, without its type.
+/// An operation with its caller, without its type.
 #[async_trait]
 pub(super) trait Job: Send {
     fn needs(&self, needs: &mut Needs);
@@ -93,7 +94,7 @@ impl<O: Operation> Job for Call<O> {
     }
 }
 
-/// Where the answer to an operation comes.
+/// The channel for the answer to an operation.
 type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
 
 /// A job, and its answer.

@@ -24,13 +24,14 @@ pub(super) fn add(entry: &KeyAction) -> Statement {
         .text(entry.by.host.clone())
 }
 
-/// Notes what is done to the key with this id; before the change, so that revoking twice is one action.
+/// Notes the change to the key with this id, before the change, so that revoking twice is one
+/// action.
 pub(super) fn note_end(id: &str, at_ms: UnixMs, successor: Option<&str>, by: &Actor) -> Statement {
     let kind = match successor {
         Some(_) => KeyActionKind::Rotated,
         None => KeyActionKind::Revoked,
     };
-    // Another who ends the same key waits, and then finds it ended.
+    // A concurrent transaction that ends the same key waits, then finds it ended.
     let note = "INSERT INTO key_log (at_ms, kind, key, name, project, successor, \"user\", host) \
                 SELECT $2, $3, id, name, project, $4, $5, $6 FROM \
                 (SELECT id, name, project FROM api_keys \

@@ -1,5 +1,5 @@
-//! The keys of a store, for the process that serves it and for commands beside it. The serving process asks for a key
-//! at most once a second ([`crate::PostgresOptions::cached_ms_max`]).
+//! The keys of a store, for the process that serves it and for commands beside it. The serving
+//! process queries a key at most once a second ([`crate::PostgresOptions::cached_ms_max`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,10 +18,10 @@ use super::shared::Shared;
 use super::statement::Statement;
 use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, OpenError, StoreError};
 
-/// Keys that are remembered; when there are more, all are forgotten.
+/// Maximum number of remembered keys; beyond it the process forgets all of them.
 const KNOWN_MAX: usize = 10_000;
 
-/// A key or its absence, and when it was asked for.
+/// A key or its absence, with the time of the query.
 type Found = (Duration, Option<Arc<ApiKey>>);
 
 /// Reads and changes keys.
@@ -30,9 +30,9 @@ pub(super) struct PostgresKeys {
     pub(super) lane: Lane,
     pub(super) reader: Arc<Reader>,
     pub(super) shared: Arc<Shared>,
-    /// What was found for a hash, and when.
+    /// Result and time of each query, by hash.
     known: Mutex<HashMap<[u8; 32], Found>>,
-    /// When each key was last used, as far as it was noted.
+    /// The last recorded use of each key.
     noted: Mutex<HashMap<String, UnixMs>>,
 }
 
@@ -47,8 +47,8 @@ impl PostgresKeys {
         }
     }
 
-    /// The key with this hash, as it was a moment ago, or, while the server cannot be reached, as it was last read; its
-    /// use is noted.
+    /// Finds the key with this hash, as it was a moment ago, or, while the server is unreachable,
+    /// as last read; records its use.
     pub(super) async fn find_serving(
         &self,
         sha256: &[u8; 32],
@@ -90,7 +90,7 @@ impl PostgresKeys {
         known.insert(*sha256, (asked, found));
     }
 
-    /// Some time: nobody waits for it, and it is kept to about a minute.
+    /// Runs in the background, to an accuracy of about a minute.
     fn note_use(&self, key: &ApiKey, now_ms: UnixMs) {
         let mut noted = lock(&self.noted);
         let last_ms = noted.get(&key.key.id).copied().or(key.last_used_at_ms);
@@ -103,7 +103,7 @@ impl PostgresKeys {
         }
     }
 
-    /// A change of keys is seen by this process at once.
+    /// Makes a change of keys visible to this process at once.
     fn forget(&self) {
         lock(&self.known).clear();
     }
@@ -169,7 +169,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The keys of a store, for commands beside the processes that serve it. It connects when it is first asked.
+/// The keys of a store, for commands beside the serving processes. It connects on first use.
 #[derive(Debug)]
 pub(crate) struct KeysBeside {
     beside: Beside,
@@ -177,7 +177,7 @@ pub(crate) struct KeysBeside {
 }
 
 impl KeysBeside {
-    /// Of the store in the database at `url`.
+    /// The keys of the store in the database at `url`.
     pub(crate) fn of(url: &str) -> Result<Self, OpenError> {
         Ok(Self {
             beside: Beside::of(url)?,

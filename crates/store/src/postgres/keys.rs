@@ -1,4 +1,4 @@
-//! API keys in PostgreSQL: how they are stored and changed.
+//! API keys in PostgreSQL: their rows and changes.
 
 use kinora_contract::UnixMs;
 use serde_json::{from_str, to_string};
@@ -49,7 +49,7 @@ async fn log(entry: Statement, batch: &mut Batch<'_>) -> Done<()> {
     Ok(())
 }
 
-/// Adds a key as it is.
+/// Adds a key unchanged.
 pub(super) fn insert(stored: &ApiKey) -> Done<Statement> {
     let key = &stored.key;
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
@@ -73,7 +73,7 @@ pub(super) fn insert(stored: &ApiKey) -> Done<Statement> {
         .bind(stored.last_used_at_ms.map(int), Type::INT8))
 }
 
-/// Adds a key where there is none.
+/// Adds a key if there is none.
 #[derive(Debug)]
 pub(super) struct AddFirstKey(pub(super) NewKey, pub(super) Actor);
 
@@ -81,7 +81,7 @@ impl Operation for AddFirstKey {
     type Output = bool;
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
-        // Others that add keys wait until this transaction has ended, and then see its key.
+        // Other transactions that add keys wait until this one has ended, and then see its key.
         let lock = Statement::new("LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE");
         batch.query(lock).await?;
         let any = Statement::new("SELECT 1 FROM api_keys LIMIT 1");
@@ -114,7 +114,7 @@ async fn end_now(id: &str, now_ms: UnixMs, batch: &mut Batch<'_>) -> Done<bool> 
     Ok(!batch.change(revoke).await?.is_empty())
 }
 
-/// Puts a key in the place of another.
+/// Replaces a key with another.
 #[derive(Debug)]
 pub(super) struct RotateKey(pub(super) KeyRotation, pub(super) Actor);
 
@@ -147,7 +147,7 @@ impl Operation for RotateKey {
     }
 }
 
-/// Keeps when a key was last used.
+/// Records the last use of a key.
 #[derive(Debug)]
 pub(super) struct NoteUse(pub(super) String, pub(super) UnixMs);
 

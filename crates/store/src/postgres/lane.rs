@@ -1,6 +1,7 @@
-//! A lane: a task that owns one writing connection. It takes whatever is queued into one transaction, commits it,
-//! shows the result to readers of this process, and only then answers. A job that fails does not fail its neighbours.
-//! When the connection breaks while a commit is on its way, the lane finds out what became of it before it answers.
+//! A lane: a task that owns one writing connection. It takes all queued jobs into one transaction,
+//! commits it, makes the result visible to readers of this process, and only then answers. A job
+//! that fails does not fail its neighbours. If the connection breaks during a commit, the lane
+//! looks up the outcome before it answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,16 +20,17 @@ use super::shared::Shared;
 use super::statement::Statement;
 use crate::{StoreError, metered};
 
-/// Requests that wait for a lane; more wait for a place, which holds back their callers.
+/// Maximum number of queued requests; callers beyond it wait for a place.
 const QUEUED_MAX: usize = 4_096;
-/// Requests of one transaction: bounds what a failing neighbour makes to be done again.
+/// Maximum number of requests in one transaction: bounds the work repeated after a neighbour fails.
 const BATCH_MAX: usize = 512;
-/// Bytes that one transaction sends, give or take its last request: bounds its memory here and at the server.
+/// Maximum number of bytes that one transaction sends, apart from its last request: bounds its
+/// memory here and at the server.
 const BATCH_BYTES_MAX: usize = 16 << 20;
-/// Attempts at one transaction that deadlocks, or whose connection breaks.
+/// Attempts at a transaction that deadlocks or loses its connection.
 const ATTEMPTS_MAX: u32 = 4;
 
-/// A lane's door. Dropping it lets the lane finish what is queued.
+/// The handle of a lane. Dropping it lets the lane finish its queued jobs.
 #[derive(Clone, Debug)]
 pub(super) struct Lane {
     jobs: mpsc::Sender<Box<dyn Job>>,
@@ -57,14 +59,14 @@ impl Lane {
         answer.await.map_err(|_| closed())?
     }
 
-    /// Does `operation` some time, unless the lane is too busy.
+    /// Queues `operation` without waiting, unless the lane is too busy.
     pub(super) fn try_send<O: Operation>(&self, operation: O) {
-        // Whoever calls this can do without.
+        // Callers of this can do without the operation.
         let _ = self.jobs.try_send(call(operation).0);
     }
 }
 
-/// What a lane owns.
+/// The state that a lane owns.
 struct State {
     connector: Arc<Connector>,
     shared: Arc<Shared>,
@@ -77,9 +79,9 @@ struct State {
 /// For each job of a transaction, why it failed.
 type Failures = Vec<Option<StoreError>>;
 
-/// Why an attempt at a transaction came to nothing.
+/// Why an attempt at a transaction failed.
 enum Missed {
-    /// To be tried again at once, with the connection if there still is one.
+    /// Retry at once, with the connection if there still is one.
     Again(Error),
     /// The server refuses a statement of one of the jobs.
     Refused(Error),
@@ -98,7 +100,7 @@ impl State {
                 }
                 None => return,
             }
-            // Those who were just answered may have more.
+            // The callers just answered may have more.
             tokio::task::yield_now().await;
             fill(&mut jobs, &mut queue);
             let failures = self.commit(&mut jobs).await;
@@ -108,7 +110,7 @@ impl State {
         }
     }
 
-    /// The next job; `Some(None)` where it is time to look whether the server takes writes again.
+    /// The next job; `Some(None)` when it is time to check whether the server accepts writes again.
     async fn next_job(
         &self,
         queue: &mut mpsc::Receiver<Box<dyn Job>>,
@@ -122,7 +124,7 @@ impl State {
         }
     }
 
-    /// Writes nothing but the lane's own row.
+    /// Writes only the lane's own row.
     async fn probe(&mut self) {
         let mut jobs: Vec<Box<dyn Job>> = vec![call(Probe).0];
         self.commit(&mut jobs).await;
@@ -131,7 +133,7 @@ impl State {
     fn send_all(&self, jobs: Vec<Box<dyn Job>>) {
         for job in jobs {
             if let Some(own) = self.own.upgrade() {
-                // A lane that is full or closed takes no more; the lease runs out by itself.
+                // A full or closed lane accepts no more; the lease expires by itself.
                 let _ = own.try_send(job);
             }
         }
@@ -160,7 +162,7 @@ impl State {
         }
     }
 
-    /// One transaction, tried again as long as that may help.
+    /// Runs one transaction, repeating it as long as that may help.
     async fn together(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<Failures, Missed> {
         let mut last = None;
         for _ in 0..ATTEMPTS_MAX {
@@ -177,7 +179,7 @@ impl State {
         let client = self.connected().await.map_err(Missed::Failed)?;
         self.origin.batch += 1;
         let mut failures = Vec::with_capacity(jobs.len());
-        // Each statement has its limit; a server that hangs keeps none.
+        // Each statement has its limit, but a hanging server enforces none.
         let limit = self.patience();
         let watch = Stopwatch::start(&self.shared.clock);
         let transacted = self.transact(&client, jobs, &mut failures);
@@ -215,7 +217,7 @@ impl State {
                 Err(Missed::Again(error))
             }
             Err(Fault::Sql(error)) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
-                // It took too long: each of the jobs would.
+                // It took too long, and so would each of the jobs.
                 self.put_back(client).await;
                 self.shared.set_writable(Some(&told(&error)));
                 Err(Missed::Failed(unavailable(&told(&error))))
@@ -261,8 +263,8 @@ impl State {
         }
     }
 
-    /// Finds out whether the transaction was committed whose answer was lost. Its row of the lane is locked until it
-    /// has ended, so that the answer does not change any more.
+    /// Finds out whether the transaction with the lost answer was committed. Its row of the lane
+    /// stays locked until it has ended, so the result is final.
     async fn look_up(
         &mut self,
         committed: Committed,
@@ -271,7 +273,7 @@ impl State {
     ) -> Result<Failures, Missed> {
         tracing::warn!(
             error = told(&lost),
-            "lost the answer to a commit; looking it up"
+            "answer to a commit lost; looking up the outcome"
         );
         self.shared.set_writable(Some(&told(&lost)));
         let found = tokio::time::timeout(self.patience(), self.search()).await;
@@ -286,18 +288,18 @@ impl State {
         }
     }
 
-    /// How long a transaction may take, or the search for what became of it.
+    /// Maximum time for a transaction, or for the lookup of its outcome.
     fn patience(&self) -> Duration {
         3 * Duration::from_millis(self.shared.options.statement_timeout_ms.into())
     }
 
-    /// The number of the lane's last committed transaction, as soon as a server tells it.
+    /// The number of the lane's last committed transaction, as soon as a server returns it.
     async fn search(&mut self) -> Option<u64> {
         loop {
             if let Ok(batch) = self.last_batch().await {
                 return batch;
             }
-            // A failover takes a while; until then nobody can be told anything.
+            // A failover takes a while; until then no caller gets an answer.
             tokio::time::sleep(self.backoff.pause()).await;
         }
     }
@@ -318,7 +320,7 @@ impl State {
         Ok(batch.map(i64::unsigned_abs))
     }
 
-    /// The connection, made where there is none.
+    /// Returns the connection, and makes it if there is none.
     async fn connected(&mut self) -> Result<Client, StoreError> {
         if let Some(client) = self.client.take().filter(|client| !client.is_closed()) {
             return Ok(client);
@@ -338,7 +340,7 @@ impl State {
     }
 }
 
-/// Adds what is queued, as far as it belongs into one transaction.
+/// Adds queued jobs, as far as they fit into one transaction.
 fn fill(jobs: &mut Vec<Box<dyn Job>>, queue: &mut mpsc::Receiver<Box<dyn Job>>) {
     let mut bytes: usize = jobs.iter().map(|job| job.bytes()).sum();
     while jobs.len() < BATCH_MAX
@@ -359,14 +361,14 @@ impl From<Missed> for StoreError {
     }
 }
 
-/// Finds out whether the server takes writes.
+/// Checks whether the server accepts writes.
 struct Probe;
 
 impl Operation for Probe {
     type Output = ();
 
     async fn apply(&self, batch: &mut super::batch::Batch<'_>) -> Done<()> {
-        // The lane's own row was written already.
+        // The lane's own row is already written.
         batch.wrote = true;
         Ok(())
     }

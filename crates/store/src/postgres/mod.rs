@@ -1,9 +1,10 @@
-//! The store in a PostgreSQL database, which any number of processes serve together. A change crosses it in this order:
-//! `roles` (the interface) hands an operation (`insert`, `acts`, `claims`, `fetches`, `sweep`, `chores`, `keys`, `webhooks`) to a
-//! `lane`, which takes all that are queued into one transaction: `begin` locks and reads what they need in one round
-//! trip, they change records in memory by the rules of the contract (`batch`), and `commit` writes the `rows`. Then
-//! `shared` shows the changes to this process, and `hints` tells the others. Reads (`reads`, `cache`, `forecast`) ask
-//! the database, or what they were answered a moment ago.
+//! The store in a PostgreSQL database, which any number of processes serve together. A change
+//! passes through it in this order: `roles` (the interface) hands an operation (`insert`, `acts`,
+//! `claims`, `fetches`, `sweep`, `chores`, `keys`, `webhooks`) to a `lane`, which takes all queued
+//! ones into one transaction: `begin` locks and reads the rows that they need in one round trip,
+//! they change records in memory by the rules of the contract (`batch`), and `commit` writes the
+//! `rows`. Then `shared` shows the changes to this process, and `hints` notifies the others. Reads
+//! (`reads`, `cache`, `forecast`) query the database, or reuse an answer from a moment ago.
 
 mod acts;
 mod address;
@@ -72,7 +73,7 @@ use reads::Reader;
 use shared::Shared;
 use statement::{ask_present, read_present};
 
-/// Lanes in which tasks are accepted.
+/// Lanes that accept tasks.
 const INSERT_LANES: usize = 2;
 /// Lanes of a store.
 const LANES: u64 = INSERT_LANES as u64 + 2;
@@ -86,19 +87,19 @@ pub struct PostgresStore {
     reader: Arc<Reader>,
     pictures: Pictures,
     keys: PostgresKeys,
-    /// Where tasks are accepted, so that nothing else delays them; those of a project always in the same one, since
-    /// its row is locked.
+    /// Lanes that accept tasks, so that no other work delays them; a project always uses the same
+    /// one, since its row is locked.
     inserts: [Lane; INSERT_LANES],
-    /// Where single tasks and chores are changed.
+    /// Lane for changes to single tasks and chores.
     acts: Lane,
-    /// Where claims are made and swept: what may have to wait for other processes.
+    /// Lane for claims and sweeps, which may have to wait for other processes.
     queue: Lane,
 }
 
 /// Brings the schema up to date; returns the version before and after.
 ///
 /// # Errors
-/// [`OpenError`], with a message that is fit for an operator.
+/// [`OpenError`], with a message for operators.
 pub(crate) async fn migrate(url: &str, options: &PostgresOptions) -> Result<(u32, u32), OpenError> {
     let connector = Connector::of(Address::parse(url, options)?)?;
     migrations::migrate(&connector).await
@@ -107,7 +108,7 @@ pub(crate) async fn migrate(url: &str, options: &PostgresOptions) -> Result<(u32
 /// Reads the store in the database at `url`, to move it.
 ///
 /// # Errors
-/// [`OpenError`], with a message that is fit for an operator.
+/// [`OpenError`], with a message for operators.
 pub(crate) async fn export(url: &str) -> Result<PostgresExport, OpenError> {
     let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
     PostgresExport::open(&connector).await
@@ -116,7 +117,7 @@ pub(crate) async fn export(url: &str) -> Result<PostgresExport, OpenError> {
 /// Fills the empty store in the database at `url` with the export of this name.
 ///
 /// # Errors
-/// [`OpenError`], with a message that is fit for an operator.
+/// [`OpenError`], with a message for operators.
 pub(crate) async fn import(url: &str, name: &str) -> Result<PostgresImport, OpenError> {
     let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
     PostgresImport::begin(connector, name).await
@@ -126,7 +127,7 @@ impl PostgresStore {
     /// Opens the store in the database at `url`, whose schema must be that of this program.
     ///
     /// # Errors
-    /// [`OpenError`], with a message that is fit for an operator.
+    /// [`OpenError`], with a message for operators.
     pub async fn open(url: &str, options: &OpenOptions) -> Result<Self, OpenError> {
         let OpenOptions {
             clock,
@@ -170,7 +171,7 @@ impl PostgresStore {
         })
     }
 
-    /// The lane in which the tasks of this project are accepted.
+    /// The lane that accepts the tasks of this project.
     fn inserts(&self, project: &str) -> &Lane {
         let [one, other] = &self.inserts;
         let mut hasher = DefaultHasher::new();
@@ -181,7 +182,7 @@ impl PostgresStore {
         }
     }
 
-    /// The present by which the store judges.
+    /// The present time, by which the store judges.
     async fn present(&self) -> Result<Reading, StoreError> {
         if self.shared.options.time == Time::Clock {
             return Ok(self.shared.clock.read());

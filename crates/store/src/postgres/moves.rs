@@ -1,4 +1,4 @@
-//! A store in PostgreSQL that is moved: read in one transaction, or filled.
+//! Moving a store in PostgreSQL: reading it in one transaction, or filling it.
 
 pub(super) mod export;
 pub(super) mod import;

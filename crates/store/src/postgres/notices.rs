@@ -1,5 +1,5 @@
-//! What this process is to say to the others: the hints of its commits, the ended tasks that they changed, and the
-//! tasks that clients see differently now, put together.
+//! Pending notices to the other processes, merged: the hints of this process's commits, the ended
+//! tasks that they changed, and the tasks that clients now see differently.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,21 +8,21 @@ use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Hints;
 use tokio::sync::Notify;
 
-/// Ended tasks that are named; of more it is said only that they are many.
+/// Maximum number of ended tasks named; beyond it a notice only says that there are many.
 const NAMED_MAX: usize = 150;
-/// Tasks with news that are named; of more it is said only that they are many.
+/// Maximum number of tasks with news named; beyond it a notice only says that there are many.
 const NEWS_MAX: usize = 1_000;
-/// Tasks that one notice names at most: it has room for 8,000 bytes.
+/// Maximum number of tasks in one notice, which has room for 8,000 bytes.
 const NAMED_BY_ONE_MAX: usize = 200;
 
-/// What is to be said.
+/// The notices to send.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     pending: Mutex<Pending>,
     pub(super) moved: Notify,
 }
 
-/// Commits that the other processes do not know of yet.
+/// Commits not yet known to the other processes.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     hints: Hints,
@@ -34,8 +34,8 @@ pub(super) struct Pending {
 }
 
 impl Notices {
-    /// Adds a commit: its hints, tasks that others may remember as they were before, and tasks that clients see
-    /// differently now.
+    /// Adds a commit: its hints, the tasks of which others may remember an older state, and the
+    /// tasks that clients now see differently.
     pub(super) fn add(
         &self,
         hints: Hints,
@@ -62,7 +62,7 @@ impl Notices {
         self.moved.notify_one();
     }
 
-    /// What has come together since the last time.
+    /// Takes everything since the last call.
     pub(super) fn take(&self) -> Option<Pending> {
         let pending = std::mem::take(&mut *self.pending());
         pending.any.then_some(pending)
@@ -86,7 +86,7 @@ fn name(
     }
 }
 
-/// The notices as they are sent, each with who sends it, the hints, ended tasks, and tasks with news.
+/// The notices as sent, each with its sender, the hints, ended tasks, and tasks with news.
 pub(super) fn written(origin: u64, pending: &Pending) -> Vec<String> {
     let mut hints = String::new();
     hints.extend(pending.hints.work.then_some('w'));

@@ -1,4 +1,4 @@
-//! How a store is opened: what it must be like, what it holds, and what this process is from now on.
+//! Opening a store: its requirements, its contents, and the identity of this process.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::statement::Statement;
 use crate::gap::Gaps;
 use crate::{Gap, HELD_RESULTS_MAX, Holds, PostgresOptions};
 
-/// What was there, and what this process is given.
+/// The state of the store, and the numbers assigned to this process.
 pub(super) struct Opened {
     pub(super) identity: u64,
     pub(super) holds: Holds,
@@ -18,7 +18,8 @@ pub(super) struct Opened {
     pub(super) lanes: Vec<u64>,
 }
 
-/// In one transaction: ids for the lanes, tokens of its own, and the gap that begins with an opening.
+/// Draws, in one transaction, ids for the lanes and tokens, and begins the gap that starts with an
+/// opening.
 pub(super) async fn begin(client: &Client, lanes: u64, options: &PostgresOptions) -> Done<Opened> {
     Statement::new("BEGIN").run(client).await?;
     let queue = "UPDATE queue SET token = token + $1 RETURNING identity";
@@ -54,7 +55,8 @@ async fn open_gap(client: &Client) -> Done<()> {
     earlier.extend(current.filter(|gap| gap.before_ms != Gap::OPEN_END));
     let opened = Gaps::opened(newest_ms, earlier);
     Statement::new("DELETE FROM gaps").run(client).await?;
-    // By their beginnings, of which the last one's counts: a gap that began at the same task goes on.
+    // Keyed by their beginnings, of which the last counts: a gap that began at the same task
+    // continues.
     let rows: BTreeMap<u64, Gap> = opened
         .all()
         .into_iter()
@@ -70,7 +72,8 @@ async fn open_gap(client: &Client) -> Done<()> {
     Ok(())
 }
 
-/// When the newest task ever accepted was created, by the last ones of all projects in the order of their acceptance.
+/// Creation time of the newest task ever accepted, from the last tasks of all projects in the order
+/// of acceptance.
 pub(super) async fn newest_ms(client: &Client) -> Done<u64> {
     let last = "SELECT newest_ms FROM projects WHERE newest_seq > 0 ORDER BY newest_seq";
     let mut gaps = Gaps::opened(0, Vec::new());
@@ -80,7 +83,7 @@ pub(super) async fn newest_ms(client: &Client) -> Done<u64> {
     Ok(gaps.newest_ms())
 }
 
-/// Those of earlier openings, oldest first, and the one since the last.
+/// Gaps of earlier openings, oldest first, and the one since the last.
 async fn gaps(client: &Client) -> Done<(Vec<Gap>, Option<Gap>)> {
     let ask = Statement::new("SELECT after_ms, before_ms, current FROM gaps ORDER BY after_ms");
     let (mut earlier, mut current) = (Vec::new(), None);
@@ -115,7 +118,7 @@ async fn holds(client: &Client) -> Done<Holds> {
     let mut keys = Vec::new();
     for row in &results {
         let text: Option<&str> = row.try_get(0)?;
-        // Reading the task reports one that cannot be read.
+        // Reading the task reports an unreadable one.
         let artifact = text.and_then(|text| serde_json::from_str::<Artifact>(text).ok());
         keys.extend(artifact.map(|artifact| artifact.video.key));
     }

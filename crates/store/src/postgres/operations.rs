@@ -1,4 +1,4 @@
-//! For operators, beside the processes that serve the store.
+//! Views for operators, beside the serving processes.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::{
     KeyAction, OpenError, Operations, Overview, PostgresOptions, StoreError, TallyRequest, TallyRow,
 };
 
-/// A store that is looked at. Its connection is made anew when it breaks.
+/// A store opened for viewing. It reconnects after its connection breaks.
 #[derive(Debug)]
 pub(crate) struct PostgresOperations(Reader);
 

@@ -1,35 +1,36 @@
-//! Options of this store alone.
+//! Options of the PostgreSQL store.
 
-/// How a PostgreSQL store is opened.
+/// Options for opening a PostgreSQL store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresOptions {
-    /// Whose clock judges leases and stamps times.
+    /// The clock that judges leases and stamps times.
     pub time: Time,
-    /// Memory for tasks that are polled, in bytes.
+    /// Memory for polled tasks, in bytes.
     pub cached_bytes_max: u64,
-    /// How long an ended task that was read is shown without another look, in milliseconds; 0: not at all. What this
-    /// process changes is shown at once, and notifications make it shorter.
+    /// Time for which an ended task is shown without another query, in milliseconds; 0: none.
+    /// Changes by this process show at once, and notifications shorten it.
     pub cached_ms_max: u64,
-    /// How old an ended task, or a key, may be that is shown while the server cannot be reached, in milliseconds, by
-    /// when it was last read.
+    /// Maximum age of an ended task or a key that is shown while the server is unreachable, in
+    /// milliseconds since it was last read.
     pub last_known_ms_max: u64,
-    /// How old the sums over all projects may be by which the bounds on the whole queue and on all bytes are judged,
-    /// in milliseconds: several processes may pass these bounds by what they accept in that time. 0: they are
-    /// summed up in each transaction. Bounds on one project are exact in either case.
+    /// Maximum age of the sums over all projects that judge the bounds on the whole queue and on
+    /// all bytes, in milliseconds: several processes may exceed these bounds by the tasks accepted
+    /// in that time. 0: each transaction sums up. Bounds on one project are exact in either case.
     pub totals_ms_max: u64,
-    /// How old the queue may be in which positions are looked up, in milliseconds.
+    /// Maximum age of the copy of the queue that positions come from, in milliseconds.
     pub positions_ms_max: u64,
     /// Pause between two notifications of other processes, in milliseconds.
     pub notify_every_ms: u64,
-    /// How long a statement may take, in milliseconds.
+    /// Maximum time for a statement, in milliseconds.
     pub statement_timeout_ms: u32,
-    /// How long an attempt to connect may take, in milliseconds, for each host.
+    /// Maximum time for an attempt to connect, in milliseconds, for each host.
     pub connect_timeout_ms: u32,
-    /// Where the connection listens that hears of other processes' changes; `None`: at the store's address. Needed where
-    /// that address is of a pooler in transaction mode, which passes no notifications on.
+    /// Address of the connection that listens for changes by other processes; `None`: the store's
+    /// address. Needed if that address belongs to a pooler in transaction mode, which passes on no
+    /// notifications.
     pub listen_at: Option<DirectAddress>,
-    /// By so much the fencing tokens of this opening are past all earlier ones. Drawn at random (up to
-    /// 2^40), so that copies of a store that both go on never use the same tokens.
+    /// Distance of this opening's fencing tokens from all earlier ones. Drawn at random (up to
+    /// 2^40), so that copies of a store that both continue never use the same tokens.
     pub token_stride: u64,
 }
 
@@ -43,10 +44,10 @@ impl std::fmt::Debug for DirectAddress {
     }
 }
 
-/// Whose time it is by which a store judges.
+/// The clock by which a store judges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Time {
-    /// The server's wall clock: the same for all processes, whatever the clocks of their machines show.
+    /// The server's wall clock: the same for all processes, whatever their machines' clocks show.
     Server,
     /// [`crate::OpenOptions::clock`], which all handles share: for tests and simulations.
     Clock,

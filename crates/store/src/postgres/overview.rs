@@ -1,4 +1,4 @@
-//! What waits, runs and has just ended, by the rows of a store.
+//! Waiting, running and recently ended tasks, from the rows of a store.
 
 use kinora_contract::Reading;
 use kinora_contract::limits::OVERVIEW_RUNNING_MAX;

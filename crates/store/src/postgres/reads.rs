@@ -1,5 +1,5 @@
-//! Reads: on one connection, which answers many questions in a row without waiting for each other. Tasks that are
-//! asked for at the same time are read by one question.
+//! Reads, on one connection that pipelines many queries. Tasks requested at the same time share one
+//! query.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use super::shared::Shared;
 use super::statement::Statement;
 use crate::StoreError;
 
-/// Tasks of one question.
+/// Maximum number of tasks in one query.
 const ASKED_MAX: usize = 256;
-/// Questions that wait for their answers. Who comes meanwhile is asked for with the next one.
+/// Maximum number of queries in progress. Later requests join the next one.
 const UNDER_WAY_MAX: usize = 2;
-/// Callers that wait for a task; more wait for a place.
+/// Maximum number of callers that wait for a task; others wait for a place.
 const QUEUED_MAX: usize = 4_096;
 
 type Found = Result<Option<Arc<Record>>, StoreError>;
 
-/// Answers questions.
+/// Answers queries.
 #[derive(Debug)]
 pub(super) struct Reader {
     connection: Arc<Connection>,
@@ -34,7 +34,7 @@ pub(super) struct Reader {
     shared: Arc<Shared>,
 }
 
-/// The connection, made anew when it breaks.
+/// The connection, which is made again after it breaks.
 struct Connection {
     connector: Arc<Connector>,
     limit: Duration,
@@ -68,7 +68,7 @@ impl Connection {
         match tokio::time::timeout(self.limit, asked).await {
             Ok(answer) => answer,
             Err(_) => {
-                // Whatever else waits there waits for the same.
+                // Everything else that waits there would wait just as long.
                 *self.client.lock().await = None;
                 Err(unavailable("the server does not answer"))
             }
@@ -92,20 +92,21 @@ impl Reader {
         }
     }
 
-    /// Asks anything.
+    /// Runs any query.
     pub(super) async fn query(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let connection = self.connection.clone();
         let asked = async move { connection.query(statement).await };
         self.connection.connector.answer(asked).await
     }
 
-    /// Where the connection is driven.
+    /// The connector of the connection.
     pub(super) fn connector(&self) -> &Connector {
         &self.connection.connector
     }
 
-    /// The record, as it was a moment ago ([`crate::PostgresOptions::cached_ms_max`]); an ended one, while the server
-    /// cannot be reached, as it was last read ([`crate::PostgresOptions::last_known_ms_max`]).
+    /// The record, as it was a moment ago ([`crate::PostgresOptions::cached_ms_max`]); an ended
+    /// one, while the server is unreachable, as last read
+    /// ([`crate::PostgresOptions::last_known_ms_max`]).
     pub(super) async fn find(&self, id: TaskId) -> Found {
         if let Some(known) = self.shared.cache.get(id) {
             return Ok(known);
@@ -113,7 +114,7 @@ impl Reader {
         let asked = self.shared.cache.now();
         let answer = self.ask(id).await?;
         let found = match answer.await.map_err(|_| closed())? {
-            // It does not get younger by that.
+            // Showing the record does not renew its age.
             Err(error @ StoreError::Unavailable(_)) => {
                 return self.shared.cache.get_last(id).ok_or(error);
             }
@@ -154,7 +155,7 @@ async fn serve(
     mut asked: mpsc::Receiver<(TaskId, oneshot::Sender<Found>)>,
 ) {
     let under_way = Arc::new(Semaphore::new(UNDER_WAY_MAX));
-    // It is never closed.
+    // The semaphore is never closed.
     while let Ok(permit) = under_way.clone().acquire_owned().await {
         let mut some = Vec::new();
         if asked.recv_many(&mut some, ASKED_MAX).await == 0 {
@@ -176,7 +177,7 @@ async fn answer(connection: Arc<Connection>, asked: Vec<(TaskId, oneshot::Sender
             Ok(found) => one(found, id),
             Err(error) => Err(again(error)),
         };
-        // The caller may have gone.
+        // The caller may have gone away.
         let _ = reply.send(one);
     }
 }

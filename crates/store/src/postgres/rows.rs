@@ -57,7 +57,7 @@ macro_rules! columns {
                 statement$(.bind(self.$name, Type::$array))*
             }
 
-            /// The columns in which some row has a value.
+            /// The columns with a value in at least one row.
             fn filled(&self) -> Vec<&'static str> {
                 let mut names = Vec::new();
                 $(if self.$name.iter().any(Filled::is_filled) {
@@ -66,7 +66,7 @@ macro_rules! columns {
                 names
             }
 
-            /// Binds those alone.
+            /// Binds only those columns.
             fn bind_filled(self, mut statement: Statement) -> Statement {
                 $(if self.$name.iter().any(Filled::is_filled) {
                     statement = statement.bind(self.$name, Type::$array);
@@ -121,7 +121,7 @@ pub(super) fn columns(table: &str) -> String {
 }
 
 impl Written {
-    /// Adds a row. Texts that are those of the row `before` are not sent again.
+    /// Adds a row. Sends no texts that equal those of the row `before`.
     pub(super) fn add(&mut self, record: &Record, before: Option<&Record>) -> Done<()> {
         let task = &record.task;
         let spec = match before.is_some_and(|before| before.task.spec == task.spec) {
@@ -202,7 +202,8 @@ impl Written {
         self.id.is_empty()
     }
 
-    /// Adds the rows. A new task has nothing in half of the columns, which cost the server more than their share.
+    /// Adds the rows. A new task leaves half of the columns empty, which would cost the server more
+    /// than their share.
     pub(super) fn insert(self) -> Statement {
         let names = self.filled();
         let values: Vec<String> = (1..=names.len()).map(|at| format!("${at}")).collect();
@@ -245,7 +246,7 @@ fn place(record: &Record) -> Option<i16> {
     })
 }
 
-/// Whose row it is.
+/// The id of the row's task.
 pub(super) fn id(row: &Row) -> Done<TaskId> {
     parse_id(Cursor::new(row).next()?)
 }
@@ -256,7 +257,8 @@ pub(super) fn parse_id(text: &str) -> Done<TaskId> {
         .map_err(|error| corrupt(format!("{text}: {error}")))
 }
 
-/// Reads a row of [`columns`]. One of a newer version than this program is an error, and is never misread.
+/// Reads a row of [`columns`]. A row of a version newer than this program is an error, never a
+/// misreading.
 pub(super) fn read(row: &Row) -> Done<Arc<Record>> {
     let mut at = Cursor::new(row);
     let id = parse_id(at.next()?)?;
@@ -319,7 +321,7 @@ fn read_rest(at: &mut Cursor<'_>, id: TaskId) -> Done<Arc<Record>> {
     }))
 }
 
-/// A stored class.
+/// Parses a stored class.
 fn priority(rank: i16) -> Done<Priority> {
     Priority::from_rank(rank).ok_or_else(|| corrupt(format!("unknown priority {rank}")))
 }

@@ -1,5 +1,5 @@
-//! The runtime that drives all connections of this process to databases, on threads of its own: what blocks a thread of
-//! a caller's runtime holds up no renewal of a lease, and that runtime needs no I/O.
+//! The runtime that drives all database connections of this process, on its own threads: a blocked
+//! thread of a caller's runtime delays no renewal of a lease, and that runtime needs no I/O.
 
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// Its threads. They wait most of the time.
 const THREADS: usize = 2;
 
-/// Never shut down: lanes end by themselves when their store is dropped, after what is queued.
+/// Never shut down: lanes end by themselves after their queued jobs, once their store is dropped.
 static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
 
 /// The runtime, started at the first call.

@@ -35,7 +35,7 @@ pub(super) async fn check(client: &Client) -> Result<(), OpenError> {
     }
 }
 
-/// The name of the export that is being brought into the store, if that has not ended.
+/// The name of the unfinished import into the store, if any.
 pub(super) async fn unfinished_import(client: &Client) -> Result<Option<String>, OpenError> {
     let there = Statement::new("SELECT 1 WHERE to_regclass('unfinished_import') IS NOT NULL");
     if there.run(client).await.map_err(unavailable)?.is_empty() {
@@ -47,7 +47,8 @@ pub(super) async fn unfinished_import(client: &Client) -> Result<Option<String>,
     name.map_err(unavailable)
 }
 
-/// Refuses a schema that this program cannot use: an earlier one, and a later one that says so.
+/// Refuses a schema that this program cannot use: an earlier one, or a later one that requires a
+/// later program.
 pub(super) async fn check_version(client: &Client) -> Result<(), OpenError> {
     let Schema { found, usable_from } = read(client).await?;
     judge(found, usable_from, known_version())
@@ -63,7 +64,7 @@ pub(super) fn judge(found: u32, usable_from: u32, known: u32) -> Result<(), Open
     }
 }
 
-/// What a database says of its schema.
+/// The version of a database's schema.
 #[derive(Default)]
 pub(super) struct Schema {
     /// Its version; 0 where there is none.

@@ -26,14 +26,14 @@ pub(super) fn read(rows: &[Row]) -> Done<Option<SecretKey>> {
     bytes.try_into().map(SecretKey).map(Some).map_err(damaged)
 }
 
-/// Adds the key where there is none.
+/// Adds the key if there is none.
 pub(super) fn insert(key: SecretKey) -> Statement {
     let add = "INSERT INTO secrets (name, value) VALUES ($1, $2) ON CONFLICT (name) DO NOTHING";
     let add = Statement::new(add).text(SIGNING_KEY);
     add.bind(key.0.to_vec(), Type::BYTEA)
 }
 
-/// Keeps a key that signs result addresses where there is none.
+/// Keeps a key that signs result addresses, if there is none.
 #[derive(Debug)]
 pub(super) struct KeepSigningKey(pub(super) SecretKey);
 
@@ -42,7 +42,7 @@ impl Operation for KeepSigningKey {
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<SecretKey> {
         batch.change(insert(self.0)).await?;
-        // Another process may have been first: by now its key is committed.
+        // Another process may have been faster: its key is committed by now.
         let kept = read(&batch.query(ask()).await?)?;
         kept.ok_or_else(|| corrupt("the signing key is gone".to_owned()))
     }

@@ -1,4 +1,5 @@
-//! What the lanes and readers of a process share: what it knows of the store, and whom it wakes.
+//! State that the lanes and readers of a process share: its knowledge of the store, and the waiters
+//! to wake.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +16,7 @@ use crate::changes::Followers;
 use crate::queue::{Change, Forecasts};
 use crate::{Outage, PostgresOptions, TaskChange, metered};
 
-/// One for each handle.
+/// One instance for each handle.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: PostgresOptions,
@@ -50,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// Shows what a commit has changed.
+    /// Makes the changes of a commit visible.
     pub(super) fn publish(&self, committed: Committed) {
         metered::committed(&committed.changes);
         self.summed.follow(committed.waiting, committed.bytes);
@@ -61,7 +62,7 @@ impl Shared {
             hints = hints.or(change.hints());
         }
         self.wake(hints);
-        // Nobody remembers a task that had not ended.
+        // The cache holds no task that had not ended.
         let had_ended =
             |change: &&Change| change.before.as_ref().is_some_and(|one| one.is_terminal());
         let remembered = committed.changes.iter().filter(had_ended);
@@ -74,7 +75,7 @@ impl Shared {
             .add(hints, remembered.map(|change| change.id), news);
     }
 
-    /// Moves the counters of this process.
+    /// Advances the counters of this process.
     pub(super) fn wake(&self, hints: Hints) {
         for (hint, moved) in [
             (hints.work, &self.work),
@@ -92,7 +93,7 @@ impl Shared {
         self.writable.load(Ordering::Acquire)
     }
 
-    /// Notes whether changes are stored, or why not.
+    /// Records whether changes are stored, or the reason that they are not.
     pub(super) fn set_writable(&self, failure: Option<&str>) {
         self.writable.store(failure.is_none(), Ordering::Release);
         match failure {

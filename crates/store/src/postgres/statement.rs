@@ -1,5 +1,6 @@
-//! SQL with its values. Statements are sent with the types of their values and without a name, so that a connection
-//! keeps no state that a pooler in transaction mode could lose, and is planned for the table as it is now.
+//! SQL with its values. Statements are sent with the types of their values and without a name: a
+//! connection keeps no state that a pooler in transaction mode could lose, and each statement is
+//! planned for the table as it is now.
 
 use kinora_contract::Reading;
 use tokio_postgres::types::{ToSql, Type};
@@ -19,7 +20,7 @@ impl Statement {
         }
     }
 
-    /// The value of the next parameter.
+    /// Sets the value of the next parameter.
     pub(super) fn bind(mut self, value: impl ToSql + Send + Sync + 'static, of: Type) -> Self {
         self.values.push((Box::new(value), of));
         self
@@ -41,8 +42,8 @@ impl Statement {
         self.bind(values, Type::TEXT_ARRAY)
     }
 
-    /// Sends it; the rows come when the server has done it. It is on its way when this is first polled, so that
-    /// several that are polled in order are done in that order, without waiting for each other.
+    /// Sends it; the rows arrive when the server is done. The first poll sends it, so several
+    /// statements polled in order run in that order, without waiting for each other.
     pub(super) async fn run(self, client: &Client) -> Result<Vec<Row>, Error> {
         let values: Vec<(&(dyn ToSql + Sync), Type)> = self
             .values
@@ -58,7 +59,7 @@ pub(super) fn ask_present() -> Statement {
     Statement::new("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
 }
 
-/// The server's clock, by which both times of the store run.
+/// The server's clock, for both times of the store.
 pub(super) fn read_present(rows: &[Row]) -> Result<Reading, Error> {
     let now = rows
         .first()
@@ -71,7 +72,7 @@ pub(super) fn read_present(rows: &[Row]) -> Result<Reading, Error> {
     })
 }
 
-/// Statements that are sent together. The place of each is where its answer is found.
+/// Statements to send together. The place of each is the place of its answer.
 #[derive(Default)]
 pub(super) struct Asked(Vec<Statement>);
 
@@ -81,7 +82,7 @@ impl Asked {
         self.0.len() - 1
     }
 
-    /// Adds one that is not always needed: each costs the server some work.
+    /// Adds an optional statement: each costs the server some work.
     pub(super) fn when(
         &mut self,
         is_needed: bool,
@@ -95,19 +96,19 @@ impl Asked {
     }
 }
 
-/// The rows that statements returned.
+/// The returned rows of the statements.
 pub(super) struct Answers(Vec<Vec<Row>>);
 
 impl Answers {
-    /// The rows of one statement; none of one that was not sent.
+    /// The rows of one statement; none if it was not sent.
     pub(super) fn take(&mut self, place: Option<usize>) -> Vec<Row> {
         let answer = place.and_then(|place| self.0.get_mut(place));
         answer.map(std::mem::take).unwrap_or_default()
     }
 }
 
-/// Sends all of these at once, and returns the rows of each. They are done in order; after a failure in a
-/// transaction the rest fails too.
+/// Sends all of these at once, and returns the rows of each. They run in order; after a failure in
+/// a transaction the rest fails too.
 pub(super) async fn run_all(
     client: &Client,
     statements: Vec<Statement>,

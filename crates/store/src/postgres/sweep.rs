@@ -1,5 +1,5 @@
-//! What was left behind: lost leases, results past their time, tombstones, old idempotency keys. Bounded work, in one
-//! transaction, which passes over rows that others are changing.
+//! Cleaning up: lost leases, expired results, tombstones, old idempotency keys. Bounded work in one
+//! transaction, which skips rows that others are changing.
 
 use kinora_contract::lifecycle::Event;
 use kinora_contract::{Phase, TaskId, UnixMs};
@@ -15,7 +15,7 @@ use crate::stored::{files, phase_name};
 use crate::sweep::Part;
 use crate::{ExpiryCursor, Postpone, StoreError, SweepRequest, Swept};
 
-/// Rows of lanes are forgotten whose process has written nothing for so long.
+/// Maximum time without a write by a lane's process; then the sweep forgets the lane's row.
 const LANES_KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 impl Operation for SweepRequest {
@@ -44,7 +44,7 @@ impl Operation for SweepRequest {
     }
 }
 
-/// Locks these rows, but for those that others are changing.
+/// Locks these rows, except those that others are changing.
 async fn lock(ids: Vec<String>, batch: &mut Batch<'_>) -> Done<Vec<TaskId>> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -58,7 +58,8 @@ async fn lock(ids: Vec<String>, batch: &mut Batch<'_>) -> Done<Vec<TaskId>> {
 
 async fn take_up(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swept) -> Done<u64> {
     let steady_ms = batch.now.steady_ms;
-    // All that run, where any lease has run out: they are judged by the company that they had.
+    // All running tasks, if any lease has expired: the cause shows in the tasks that ran beside
+    // them.
     let text = format!(
         "SELECT {} FROM tasks t WHERE place = 4 \
          AND EXISTS (SELECT 1 FROM tasks WHERE place = 4 AND lease_until_steady_ms <= $1)",
@@ -79,7 +80,7 @@ async fn take_up(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swep
             true => batch.find(id)?,
             false => None,
         };
-        // It may have been renewed since it was read.
+        // The lease may have been renewed since it was read.
         let Some(now) = now.filter(|now| now.lease == judged.lease && now.is_running()) else {
             continue;
         };
@@ -117,7 +118,7 @@ async fn give_up(request: &SweepRequest, now_ms: UnixMs, batch: &mut Batch<'_>) 
     Ok(late.len() as u64)
 }
 
-/// Locks tasks of a phase whose expiry lies at or before `until_ms`, oldest first.
+/// Locks tasks of a phase that expire at or before `until_ms`, oldest first.
 async fn due(
     batch: &mut Batch<'_>,
     phase: Phase,
@@ -165,7 +166,7 @@ async fn expire(
                 if kept_until_ms > now_ms {
                     continue;
                 }
-                tracing::error!(%id, text, "a task that cannot be read has expired by its age");
+                tracing::error!(%id, text, "unreadable task expired by its age");
                 expire_unread(id, now_ms, batch).await?;
             }
             Err(fault) => return Err(fault),
@@ -175,7 +176,7 @@ async fn expire(
     Ok(expired)
 }
 
-/// One that this version cannot read ages like all others. It stays charged.
+/// Expires a task that this version cannot read, by age like all others. It stays charged.
 async fn expire_unread(id: TaskId, now_ms: UnixMs, batch: &mut Batch<'_>) -> Done<()> {
     let expire = "UPDATE tasks t SET phase = 'expired', artifact = NULL, failure = NULL, \
                   expires_at_ms = greatest(t.expires_at_ms, $2) FROM tasks was \
@@ -201,7 +202,7 @@ async fn free_keys(request: &SweepRequest, until_ms: UnixMs, batch: &mut Batch<'
     Ok(freed as u64)
 }
 
-/// By the server's clock, which stamps them.
+/// Uses the server's clock, which stamps them.
 async fn forget_lanes(batch: &mut Batch<'_>) -> Done<()> {
     let forget = "DELETE FROM lanes WHERE id IN (SELECT id FROM lanes \
                   WHERE at_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1 LIMIT 100 \
@@ -217,8 +218,9 @@ impl Operation for Postpone {
     type Output = Option<ExpiryCursor>;
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<Option<ExpiryCursor>> {
-        // Last ones first: what is moved lands behind the place at which the next call goes on. One that ended at
-        // another time counts as well: a call must not search a whole store for the last one.
+        // Last ones first: moved rows land behind the place at which the next call continues. A row
+        // that ended at another time counts as well: a call must not search a whole store for the
+        // last one.
         let text = format!(
             "SELECT {} FROM tasks t WHERE phase IN ('completed', 'failed') AND expires_at_ms >= $1 \
              AND expires_at_ms <= $2 AND (expires_at_ms, seq) < ($3, $4) \

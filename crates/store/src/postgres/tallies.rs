@@ -1,5 +1,5 @@
-//! Rows of the sums over ended tasks. A transaction adds to them while it has locked the rows of their projects, so that
-//! nobody waits for a sum who would not have waited for a project.
+//! Rows of the sums over ended tasks. A transaction adds to them while it holds the locks on the
+//! rows of their projects, so the sums cause no extra waiting.
 
 use kinora_contract::Tally;
 use tokio_postgres::Row;

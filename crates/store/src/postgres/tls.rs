@@ -1,4 +1,4 @@
-//! TLS for the driver, by the library that the rest of the program uses.
+//! TLS for the driver, with the library that the rest of the program uses.
 
 use std::error::Error as _;
 use std::future::Future;
@@ -18,7 +18,7 @@ use tokio_rustls::client::TlsStream as Encrypted;
 use super::address::Address;
 use crate::OpenError;
 
-/// What an operator can do about an encryption that failed.
+/// Advice to operators on a failed encryption.
 pub(super) fn advice(error: &tokio_postgres::Error) -> Option<&'static str> {
     let mut cause = error.source();
     while let Some(one) = cause {
@@ -32,7 +32,7 @@ pub(super) fn advice(error: &tokio_postgres::Error) -> Option<&'static str> {
             inner.and_then(|inner| inner.downcast_ref())
         {
             return Some(match why {
-                // The latter where an authority of the same name has another key.
+                // The latter if an authority of the same name has another key.
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                     "name the certificate of the authority that signed the server's with `sslrootcert` in the address"
                 }
@@ -53,7 +53,7 @@ pub(super) fn advice(error: &tokio_postgres::Error) -> Option<&'static str> {
 pub(super) struct Tls(Arc<ClientConfig>);
 
 impl Tls {
-    /// As the address says.
+    /// Builds it from the address.
     pub(super) fn of(address: &Address) -> Result<Self, OpenError> {
         let mut roots = RootCertStore::empty();
         match &address.roots {

@@ -1,4 +1,4 @@
-//! Sums over all projects: exact, or a second old, as the options say.
+//! Sums over all projects: exact, or a second old, as configured.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl Totals {
     }
 }
 
-/// The sums that were read last, and the gap since the last opening.
+/// The last sums read, and the gap since the last opening.
 #[derive(Debug)]
 pub(super) struct Summed {
     clock: Arc<dyn Clock>,
@@ -35,7 +35,7 @@ pub(super) struct Summed {
 struct Last {
     totals: Totals,
     gap: Option<Gap>,
-    /// By the process's steady clock.
+    /// Time of the reading, by the process's steady clock.
     read: Option<Duration>,
 }
 
@@ -48,7 +48,7 @@ impl Summed {
         }
     }
 
-    /// The sums and the gap, if they are young enough.
+    /// The sums and the gap, if they are recent enough.
     pub(super) fn fresh(&self) -> Option<(Totals, Option<Gap>)> {
         let last = self.last();
         let is_fresh = |read: Duration| self.clock.steady().saturating_sub(read) < self.age_max;
@@ -57,7 +57,7 @@ impl Summed {
             .then_some((last.totals, last.gap))
     }
 
-    /// Asks for both.
+    /// Queries both.
     pub(super) fn ask() -> Statement {
         Statement::new(
             "SELECT coalesce(sum(waiting), 0)::bigint, coalesce(sum(bytes), 0)::bigint, \
@@ -87,7 +87,7 @@ impl Summed {
         Ok((totals, gap))
     }
 
-    /// Follows a commit of this process.
+    /// Adds a commit of this process.
     pub(super) fn follow(&self, waiting: i64, bytes: i64) {
         self.last().totals.add(waiting, bytes);
     }

@@ -1,5 +1,5 @@
-//! Webhooks and deliveries in PostgreSQL: how they are stored and changed. Times are wall time; one too far ahead comes
-//! from a clock that was wrong, and counts as past.
+//! Webhooks and deliveries in PostgreSQL: their rows and changes. Times are wall time; a time too
+//! far ahead comes from a wrong clock and counts as past.
 
 use kinora_contract::limits::WEBHOOK_LOG_MAX;
 use kinora_contract::webhook::event_id;
@@ -20,7 +20,7 @@ use crate::{
 
 const WEBHOOK: &str = "w.id, w.project, w.url, w.secret, w.old_secret, w.old_until_ms, w.created_at_ms, w.disabled_at_ms";
 
-/// Notes that the end of a task is to be told to its callback.
+/// Notes that the callback of this task must receive its end.
 pub(super) fn note_callback(task: TaskId, callback: Callback) -> Statement {
     let note = "INSERT INTO deliveries (event, task, webhook, url, state) VALUES ($1, $2, $3, $4, 'waiting')";
     let note = Statement::new(note)
@@ -29,7 +29,8 @@ pub(super) fn note_callback(task: TaskId, callback: Callback) -> Statement {
     note.text(callback.webhook).text(callback.url)
 }
 
-/// Notes that tasks have ended, each of a project: their callbacks and the webhooks of their projects are to be told.
+/// Notes the ends of tasks, each with its project, for their callbacks and the webhooks of their
+/// projects.
 pub(super) fn note_ends(ended: Vec<(TaskId, String)>) -> [Statement; 2] {
     let events: Vec<String> = ended.iter().map(|(task, _)| event_id(*task)).collect();
     let tasks = ended.iter().map(|(task, _)| task.to_string()).collect();
@@ -85,7 +86,7 @@ impl Operation for WebhookChange {
     }
 }
 
-/// Adds a webhook, unless its project has one for callbacks already and this is another.
+/// Adds a webhook, unless it is a second one for callbacks in its project.
 pub(super) fn add(webhook: &Webhook) -> Statement {
     let (old, until_ms) = webhook.old_secret.clone().unzip();
     let add = Statement::new(
@@ -172,7 +173,7 @@ impl Operation for DeliveryRequest {
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<DueDelivery>> {
         let now_ms = batch.now.wall_ms;
-        // Those under way have the first places of their webhook.
+        // Deliveries in progress have the first places of their webhook.
         let take = Statement::new(format!(
             "WITH ranked AS (\
                SELECT d.number, row_number() OVER (\
@@ -203,14 +204,14 @@ impl Operation for DeliveryRequest {
     }
 }
 
-/// A leased row. One that cannot be read is tried again after its lease.
+/// A leased row. An unreadable one is tried again after its lease.
 fn read_due(row: &Row, now_ms: UnixMs) -> Done<Option<DueDelivery>> {
     let webhook = read(row)?;
     let number = time(row, 8)?.unwrap_or(0);
     let (task, url): (Option<&str>, Option<String>) = (row.try_get(12)?, row.try_get(13)?);
     let task = task.map(str::parse::<TaskId>).transpose();
     let (Ok(task), Some(url)) = (task, url) else {
-        tracing::error!(number, "damaged delivery left where it stands");
+        tracing::error!(number, "damaged delivery skipped");
         return Ok(None);
     };
     Ok(Some(DueDelivery {

@@ -1,5 +1,5 @@
-//! Operations on the registry of workers, one row for each. Their times are of the clock that judges leases, so that a
-//! step of another clock ends no announcement.
+//! Operations on the registry of workers, one row for each. Their times come from the clock that
+//! judges leases, so a step of another clock ends no announcement.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ use super::statement::{Statement, ask_present, read_present};
 use crate::workers::served;
 use crate::{Announcement, LivingWorker, OpenError, PostgresOptions, StoreError};
 
-/// Announces a worker for so many milliseconds, and removes those whose time is over.
+/// Announces a worker for this many milliseconds, and removes expired announcements.
 #[derive(Debug)]
 pub(super) struct Announce(pub(super) Announcement, pub(super) u64);
 
@@ -56,7 +56,7 @@ impl Operation for Withdraw {
     }
 }
 
-/// Asks for the living workers, with the tasks that run under their leases.
+/// Queries the live workers, with the tasks that run under their leases.
 fn ask(now: Reading) -> Statement {
     let ask = "SELECT announced, seen_ms, (SELECT count(*) FROM tasks t WHERE t.place = 4 AND t.worker = w.id) \
                FROM workers w WHERE until_ms > $1 ORDER BY id";
@@ -76,12 +76,12 @@ fn read(rows: &[Row], now: Reading) -> Done<Vec<LivingWorker>> {
     Ok(living)
 }
 
-/// The living workers.
+/// The live workers.
 pub(super) async fn living(reader: &Reader, now: Reading) -> Result<Vec<LivingWorker>, StoreError> {
     Ok(read(&reader.query(ask(now)).await?, now)?)
 }
 
-/// The living workers of the store in the database at `url`, for a command beside its processes.
+/// The live workers of the store in the database at `url`, for a command beside its processes.
 pub(crate) async fn living_beside(url: &str) -> Result<Vec<LivingWorker>, OpenError> {
     let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
     let client = connector.connect().await?;
@@ -94,7 +94,7 @@ pub(crate) async fn living_beside(url: &str) -> Result<Vec<LivingWorker>, OpenEr
     living.map_err(|fault| OpenError::Unavailable(StoreError::from(fault).into()))
 }
 
-/// The models of those that claim.
+/// The models of the workers that claim.
 pub(super) async fn served_models(
     reader: &Reader,
     now: Reading,

@@ -1,8 +1,8 @@
-//! What belongs into one transaction.
+//! The contents of one transaction.
 
 use super::*;
 
-/// One that would send so many bytes.
+/// An operation that would send this many bytes.
 struct Large(usize);
 
 impl Operation for Large {
@@ -17,7 +17,7 @@ impl Operation for Large {
     }
 }
 
-/// How many jobs each transaction takes of those with these bytes.
+/// The number of jobs in each transaction, for jobs of these sizes in bytes.
 fn batches(sizes: &[usize]) -> Vec<usize> {
     let (jobs, mut queue) = mpsc::channel(QUEUED_MAX);
     for size in sizes {

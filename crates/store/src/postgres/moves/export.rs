@@ -1,4 +1,4 @@
-//! A store in PostgreSQL, read in one transaction by a cursor: writers go on meanwhile.
+//! A store in PostgreSQL, read by a cursor in one transaction, while writers continue.
 
 use std::collections::HashMap;
 
@@ -16,13 +16,13 @@ use crate::{
     OpenError, StoreError, TallyRequest,
 };
 
-/// A store that is read.
+/// A store to read.
 pub(crate) struct PostgresExport {
     client: Client,
 }
 
 impl PostgresExport {
-    /// The store of this connector, as it stands now.
+    /// The store of this connector at this moment.
     pub(in crate::postgres) async fn open(connector: &Connector) -> Result<Self, OpenError> {
         let client = connector.connect().await?;
         schema::check(&client).await?;
@@ -30,7 +30,7 @@ impl PostgresExport {
         Ok(Self { client })
     }
 
-    /// The same of a store into which an import has not ended.
+    /// The same for a store with an unfinished import.
     pub(super) async fn unfinished(connector: &Connector) -> Result<Self, OpenError> {
         let client = connector.connect().await?;
         begin(&client).await.map_err(schema::unavailable)?;
@@ -136,7 +136,7 @@ impl PostgresExport {
     }
 }
 
-/// Takes the snapshot. No time of the server's settings ends it.
+/// Takes the snapshot. None of the server's timeouts ends it.
 async fn begin(client: &Client) -> Result<(), tokio_postgres::Error> {
     let columns = rows::columns("t");
     client

@@ -1,5 +1,5 @@
-//! A store in PostgreSQL that is being filled. A table that exists only meanwhile keeps everybody else away, and a lock
-//! of this connection other imports.
+//! A store in PostgreSQL during an import. A table that exists only meanwhile keeps all other users
+//! out, and a lock of this connection keeps out other imports.
 
 use async_trait::async_trait;
 use tokio_postgres::Client;
@@ -19,16 +19,16 @@ use crate::{
     StoreError,
 };
 
-/// One import at a time into each schema.
+/// Lock for one import at a time into each schema.
 const LOCK: i32 = 0x6b69_6e6f;
-/// What a store must not hold.
+/// Contents that a store must not have.
 const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
      OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
-/// Workers that live, by their announcements.
+/// Live workers, by their announcements.
 const SERVED: &str = "SELECT EXISTS (SELECT 1 FROM workers WHERE until_ms > \
      (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
 
-/// A store that is being filled.
+/// A store during an import.
 pub(crate) struct PostgresImport {
     connector: Connector,
     client: Client,
@@ -36,7 +36,7 @@ pub(crate) struct PostgresImport {
 }
 
 impl PostgresImport {
-    /// Begins to fill the store of this connector with the export of this name, or goes on with it.
+    /// Begins to fill the store of this connector with the export of this name, or continues.
     pub(in crate::postgres) async fn begin(
         connector: Connector,
         export: &str,
@@ -46,7 +46,7 @@ impl PostgresImport {
         let lock = format!("SELECT pg_try_advisory_lock({LOCK}, hashtext(current_schema()))");
         if !is(&client, &lock).await? {
             return Err(OpenError::Unavailable(
-                "another import into it is under way".into(),
+                "another import into it is in progress".into(),
             ));
         }
         if is(&client, SERVED).await? {
@@ -68,7 +68,7 @@ impl PostgresImport {
         })
     }
 
-    /// Does all of these or none.
+    /// Runs all of these or none.
     async fn within(&self, statements: Vec<Statement>) -> Done<()> {
         let all = [
             vec![Statement::new("BEGIN")],
@@ -91,7 +91,7 @@ async fn is(client: &Client, question: &str) -> Result<bool, OpenError> {
     Ok(answer.map_err(schema::unavailable)?.unwrap_or(false))
 }
 
-/// Marks an empty store as one that is being filled. Nobody adds anything between the look and the mark.
+/// Marks an empty store as being filled. Nothing can be added between the check and the mark.
 async fn mark(client: &Client, export: &str) -> Result<(), OpenError> {
     let begin = "BEGIN; LOCK TABLE tasks, api_keys, secrets, webhooks IN SHARE ROW EXCLUSIVE MODE; \
                  CREATE TABLE unfinished_import (export text NOT NULL)";
@@ -111,7 +111,7 @@ async fn mark(client: &Client, export: &str) -> Result<(), OpenError> {
     noted.map(|_| ()).map_err(schema::unavailable)
 }
 
-/// What belongs to the store besides tasks, keys and chores.
+/// The contents of the store besides tasks, keys and chores.
 fn write_store(store: &MovedStore) -> Vec<Statement> {
     let remove = [
         "DELETE FROM gaps",

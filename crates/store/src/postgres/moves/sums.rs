@@ -1,4 +1,5 @@
-//! What follows from all tasks of a store that was filled: sums of projects, and the place of the next task.
+//! Values derived from all tasks of a filled store: sums of projects, and the place of the next
+//! task.
 
 use tokio_postgres::Client;
 
@@ -7,7 +8,7 @@ use crate::postgres::rows;
 use crate::postgres::statement::Statement;
 use crate::stored::int;
 
-/// The statements that write them. `newest_ms`: when the newest task ever accepted was created.
+/// The statements that write them. `newest_ms`: creation time of the newest task ever accepted.
 pub(super) async fn write(client: &Client, newest_ms: u64) -> Done<Vec<Statement>> {
     let remove = Statement::new("DELETE FROM projects");
     let sum = Statement::new(
@@ -16,8 +17,8 @@ pub(super) async fn write(client: &Client, newest_ms: u64) -> Done<Vec<Statement
          count(*) FILTER (WHERE phase = 'waiting'), count(*) FILTER (WHERE phase IN ('waiting', 'running')) \
          FROM tasks GROUP BY project",
     );
-    // The newest task may be gone, and its project unknown: a project without a name stands for that, in the place
-    // behind all tasks.
+    // The newest task may be gone, and its project unknown: a project without a name represents it,
+    // in the place behind all tasks.
     let ever = Statement::new(
         "INSERT INTO projects (name, newest_ms, newest_seq) \
          SELECT '', $1, coalesce(max(seq), 0) + 1 FROM tasks HAVING $1 > 0 ON CONFLICT (name) \

@@ -1,4 +1,4 @@
-//! Webhooks and deliveries as they are moved.
+//! Moving webhooks and deliveries.
 
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
@@ -8,7 +8,7 @@ use crate::postgres::statement::Statement;
 use crate::postgres::webhooks;
 use crate::{DeliveryState, MovedDelivery, MovedStore};
 
-/// Deliveries that are still to be made, without their leases, oldest first.
+/// Pending deliveries, without their leases, oldest first.
 pub(super) async fn deliveries(client: &Client) -> Done<Vec<MovedDelivery>> {
     let ask = Statement::new(
         "SELECT event, task, webhook, url, state, attempts, CASE WHEN token IS NULL THEN due_ms ELSE 0 END \
@@ -31,7 +31,7 @@ fn read(row: &Row) -> Done<MovedDelivery> {
     })
 }
 
-/// Replaces all webhooks and deliveries by those of `store`.
+/// Replaces all webhooks and deliveries with those of `store`.
 pub(super) fn write(store: &MovedStore) -> Vec<Statement> {
     let remove = ["DELETE FROM deliveries", "DELETE FROM webhooks"];
     let mut statements: Vec<Statement> = remove.into_iter().map(Statement::new).collect();

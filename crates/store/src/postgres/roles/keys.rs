@@ -1,4 +1,4 @@
-//! For those who issue and check API keys.
+//! The interface for issuing and checking API keys.
 
 use std::sync::Arc;
 

@@ -19,7 +19,7 @@ use crate::{
 
 /// The columns of a [`Glance`].
 const GLANCE: &str = "id, phase, started_at_ms IS NULL, progress, created_at_ms";
-/// Readings of one page, of which each may be of rows that cannot be read.
+/// Maximum number of readings for one page, each of which may find only unreadable rows.
 const READINGS_MAX: usize = 10;
 
 #[async_trait]
@@ -116,7 +116,7 @@ impl Tasks for PostgresStore {
     }
 
     async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
-        // One part for each of the indexes.
+        // One part for each index.
         let part = |place: i16| {
             format!("SELECT {GLANCE} FROM tasks WHERE project = $1 AND place = {place}")
         };
@@ -228,7 +228,7 @@ impl Tasks for PostgresStore {
     }
 }
 
-/// Asks for one task more than the page may hold.
+/// Queries one task more than the page may hold.
 fn page(request: &PageRequest, after: Option<String>) -> Statement {
     let (compare, direction, first) = match request.order {
         Order::Ascending => (">", "ASC", ""),
@@ -246,7 +246,7 @@ fn page(request: &PageRequest, after: Option<String>) -> Statement {
         .int((request.limit as u64).saturating_add(1))
 }
 
-/// Reads the columns of [`GLANCE`]; expired tasks are left out.
+/// Reads the columns of [`GLANCE`]; omits expired tasks.
 fn glances(found: &[tokio_postgres::Row]) -> Result<Vec<Glance>, Fault> {
     let mut glances = Vec::with_capacity(found.len());
     for row in found {
@@ -268,7 +268,8 @@ fn glances(found: &[tokio_postgres::Row]) -> Result<Vec<Glance>, Fault> {
     Ok(glances)
 }
 
-/// Reads model, project, place in the queue, whether they are fetched for, how many, and when the oldest was created.
+/// Reads model, project, place in the queue, whether a fetch is in progress, the count, and the
+/// creation time of the oldest.
 fn counts(found: &[tokio_postgres::Row], now_ms: u64) -> Result<Counts, Fault> {
     let mut counts = Counts::default();
     for row in found {

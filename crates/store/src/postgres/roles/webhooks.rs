@@ -1,4 +1,4 @@
-//! Webhooks and deliveries: for the process that delivers, and for commands beside it.
+//! Webhooks and deliveries, for the delivering process and for commands beside it.
 
 use async_trait::async_trait;
 use tokio::sync::watch;
@@ -60,12 +60,12 @@ impl Deliveries for PostgresStore {
     }
 }
 
-/// The webhooks of a store, for commands beside the processes that serve it.
+/// The webhooks of a store, for commands beside the serving processes.
 #[derive(Debug)]
 pub(crate) struct WebhooksBeside(Beside);
 
 impl WebhooksBeside {
-    /// Of the store in the database at `url`.
+    /// The webhooks of the store in the database at `url`.
     pub(crate) fn of(url: &str) -> Result<Self, OpenError> {
         Beside::of(url).map(Self)
     }

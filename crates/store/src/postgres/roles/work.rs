@@ -92,7 +92,7 @@ impl Work for PostgresStore {
         self.act(lease.task, Act::Release { token, attempt }).await
     }
 
-    /// Others serve the store beside this process: its deaths are no news.
+    /// Other processes also serve the store, so deaths of this one reveal nothing.
     fn unclean_starts(&self) -> u64 {
         0
     }

@@ -16,7 +16,7 @@ impl<'a> Cursor<'a> {
         Self::at(row, 0)
     }
 
-    /// From this column on.
+    /// Starts at this column.
     pub(super) const fn at(row: &'a Row, at: usize) -> Self {
         Self { row, at }
     }

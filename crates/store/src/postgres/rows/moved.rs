@@ -1,4 +1,4 @@
-//! Rows of tasks as they are moved: texts as stored.
+//! Rows of moved tasks: texts as stored.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::postgres::fault::{Done, corrupt};
 use crate::stored::int;
 use crate::{MovedPhase, MovedTask};
 
-/// The cost of a task whose spec this program cannot read: the least.
+/// The cost of a task with a spec that this program cannot read: the minimum.
 const COST_UNKNOWN: u64 = 1;
 
 impl Written {
@@ -59,7 +59,7 @@ impl Written {
         self.fetch_state.push((!task.references_ready).into());
     }
 
-    /// Neither a worker nor a fetch holds it, and its trace stays behind.
+    /// No worker or fetch holds it, and its trace stays behind.
     fn add_free(&mut self) {
         self.lease_token.push(None);
         self.lease_until_ms.push(None);
