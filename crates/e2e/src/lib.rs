@@ -42,7 +42,7 @@ mod video;
 mod wait;
 
 pub use apart::stores_are_apart;
-pub use binary::workspace;
+pub use binary::{client_example, workspace};
 pub use client::{Client, Form, Request};
 pub use clock::WallClock;
 pub use command::{Running, keys, kinora, program, run, webhooks};

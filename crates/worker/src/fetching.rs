@@ -114,7 +114,7 @@ async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
         Ok(Ok(_)) => Some(Fetched::AtHand),
         Ok(Err(GatherError::Ended)) => None,
         Ok(Err(error)) if is_theirs(&error) => {
-            tracing::info!(%error, "a reference cannot be had; the task fails");
+            tracing::info!(%error, "reference unusable; task failed");
             Some(Fetched::Failed {
                 failure: error.failure(&fetch.task.spec),
                 retention_ms: worker.settings.retention_ms,
@@ -148,11 +148,11 @@ fn pause_after(fetch: &Fetch, error: Option<GatherError>) -> u64 {
         // The reserve logs its own state; many tasks may wait for space.
         Some(GatherError::NoRoom) => pause_ms,
         Some(error) => {
-            tracing::warn!(%error, pause_ms, "references could not be stored; trying again");
+            tracing::warn!(%error, pause_ms, "references could not be stored; retrying");
             pause_ms
         }
         None => {
-            tracing::warn!(pause_ms, "fetching took too long; trying again");
+            tracing::warn!(pause_ms, "reference fetch timed out; retrying");
             pause_ms
         }
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kinora_contract::built_in_cards;
-use kinora_e2e::{kinora, run, workspace};
+use kinora_e2e::{DataFolder, Receiver, kinora, run, workspace};
 use serde_json::{Value, json};
 
 use crate::routes::ROUTES;
