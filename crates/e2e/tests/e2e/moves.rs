@@ -199,7 +199,7 @@ fn a_service_moves_to_postgresql_and_s3_and_back_with_everything_that_clients_ho
 /// Files of a task that a newer copy of the database may have accepted.
 fn assert_orphans_are_found(variables: &Variables, s3: &TestS3) {
     let orphans = |flags: &[&str]| run(variables.command(&[&["orphans"], flags].concat())).ok();
-    assert!(orphans(&[]).contains("No file is without its task"));
+    assert!(orphans(&[]).contains("Every file has its task"));
     let stray = "kinora/videos/video_7zzzzzzzzz0000000000000000/9/video.mp4";
     s3.put(stray, "x".into());
     let found = orphans(&[]);
