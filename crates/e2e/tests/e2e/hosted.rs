@@ -144,10 +144,13 @@ fn a_video_is_the_same_as_without_the_process_byte_for_byte() {
 }
 
 /// Modules whose lines are about the process, and not about one of its tasks.
-const OF_NO_TASK: [&str; 6] = [
+const OF_NO_TASK: [&str; 9] = [
     "kinora_worker::announce",
     "kinora_worker::backoff",
+    "kinora_worker::chores",
+    "kinora_worker::claim",
     "kinora_worker::orphans",
+    "kinora_worker::stall",
     "kinora_worker::start",
     "kinora_worker::sweep",
     "kinora_worker::trust",
