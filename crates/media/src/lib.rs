@@ -37,7 +37,7 @@ pub use film::{FilmFormat, Undecodable, examine};
 pub use films::{Films, InProcess, PlayedFilm};
 pub use format::{AudioCodec, AudioFormat, ClipFormat, RecorderOptions};
 pub use probe::{ProbeInfo, probe};
-pub use provenance::{DigitalSource, Provenance, label};
+pub use provenance::{DigitalSource, Origin, Provenance, Sealed, Sealer, label};
 pub use reader::VideoReader;
 pub use recorder::{Recorder, Recording};
 pub use stills::preview;

@@ -3,11 +3,13 @@
 
 mod embed;
 mod label;
+mod seal;
 
 use std::fmt::Write;
 
 pub(crate) use embed::{in_jpeg, in_webp, uuid_box};
 pub use label::label;
+pub use seal::{Sealed, Sealer};
 
 /// Prefix of the document identifier that packets of other files refer to (XMP part 2, 2.2).
 const DOCUMENT: &str = "xmp.did:";
@@ -60,8 +62,26 @@ pub struct Provenance {
     pub engine: String,
     /// The identifier of this video.
     pub id: String,
-    /// The identifier of the video that this one starts from.
-    pub derived_from: Option<String>,
+    /// The video that this one starts from.
+    pub derived_from: Option<Origin>,
+}
+
+/// The video that another one starts from, by its identifier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// The other one is an edit of it.
+    Edited(String),
+    /// It is the draft of the other one.
+    Draft(String),
+}
+
+impl Origin {
+    /// The identifier.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Edited(id) | Self::Draft(id) => id,
+        }
+    }
 }
 
 impl Provenance {
@@ -85,10 +105,13 @@ impl Provenance {
         set("xmpMM:DocumentID", &format!("{DOCUMENT}{}", self.id));
         set("kinora:Model", model);
         set("kinora:Engine", engine);
-        let derived = self.derived_from.as_ref().map_or_else(String::new, |id| {
-            let id = escaped(&format!("{DOCUMENT}{id}"));
-            format!("   <xmpMM:DerivedFrom stRef:documentID=\"{id}\"/>\n")
-        });
+        let derived = self
+            .derived_from
+            .as_ref()
+            .map_or_else(String::new, |origin| {
+                let id = escaped(&format!("{DOCUMENT}{}", origin.id()));
+                format!("   <xmpMM:DerivedFrom stRef:documentID=\"{id}\"/>\n")
+            });
         format!("{HEAD}{properties}>\n{derived}{TAIL}")
     }
 }
@@ -154,7 +177,7 @@ mod tests {
                 model: model.clone(),
                 engine: "storyboard/1".to_owned(),
                 id,
-                derived_from: Some(model.clone()),
+                derived_from: Some(Origin::Edited(model.clone())),
             }
             .packet();
             // No text opens or closes anything: there are as many of each as without it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kinora_contract::{Task, VideoSpec, iso_date};
 use kinora_engine::Description;
-use kinora_media::{DigitalSource, Provenance};
+use kinora_media::{DigitalSource, Origin, Provenance};
 
 /// The name of the program in files.
 const TOOL: &str = concat!("Kinora ", env!("CARGO_PKG_VERSION"));
@@ -19,7 +19,8 @@ pub(crate) fn provenance(
 ) -> Provenance {
     let spec = &task.spec;
     let edited = spec.edit.as_ref().map(|edit| edit.task_id);
-    let origin = edited.or(spec.final_of);
+    let draft = || spec.final_of.map(|id| Origin::Draft(id.to_string()));
+    let origin = edited.map(|id| Origin::Edited(id.to_string()));
     Provenance {
         source: digital_source(engine, edited.is_some().then(|| script.unwrap_or_default())),
         tool: TOOL.to_owned(),
@@ -28,7 +29,7 @@ pub(crate) fn provenance(
         model: spec.model.clone(),
         engine: engine.full_name(),
         id: task.id.to_string(),
-        derived_from: origin.map(|id| id.to_string()),
+        derived_from: origin.or_else(draft),
     }
 }
 
@@ -131,7 +132,7 @@ mod tests {
         assert_eq!(provenance(&task, &engine(true), None).derived_from, None);
         task.spec.final_of = Some(id);
         let of_draft = provenance(&task, &engine(true), None);
-        assert_eq!(of_draft.derived_from, Some(id.to_string()));
+        assert_eq!(of_draft.derived_from, Some(Origin::Draft(id.to_string())));
         assert_eq!(of_draft.source, DigitalSource::TrainedAlgorithmicMedia);
         task.spec.final_of = None;
         task.spec.edit = Some(Edit {
@@ -139,7 +140,7 @@ mod tests {
             strength: 0.5,
         });
         let edited = provenance(&task, &engine(true), Some(&[]));
-        assert_eq!(edited.derived_from, Some(id.to_string()));
+        assert_eq!(edited.derived_from, Some(Origin::Edited(id.to_string())));
         let composite = DigitalSource::CompositeWithTrainedAlgorithmicMedia;
         assert_eq!(edited.source, composite);
     }

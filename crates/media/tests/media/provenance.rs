@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kinora_media::{
-    DigitalSource, FilmFormat, MediaError, Provenance, Recorder, RecorderOptions, Recording,
-    Undecodable, examine, label,
+    DigitalSource, FilmFormat, MediaError, Origin, Provenance, Recorder, RecorderOptions,
+    Recording, Undecodable, examine, label,
 };
 use serde_json::Value;
 
@@ -22,7 +22,7 @@ fn provenance() -> Provenance {
         model: HOSTILE.to_owned(),
         engine: "house/7".to_owned(),
         id: "video_1".to_owned(),
-        derived_from: Some("video_0".to_owned()),
+        derived_from: Some(Origin::Edited("video_0".to_owned())),
     }
 }
 
