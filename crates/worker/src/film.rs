@@ -8,11 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_blobs::measure_file;
 use kinora_contract::limits::SECONDS_MAX;
 use kinora_contract::{Seconds, VideoSpec};
 use kinora_engine::{Control, FilmEngine, FilmJob, Keeper, ReferenceFile, Stage};
-use kinora_media::{FilmFormat, Films, MediaError, Provenance, Undecodable, Written};
+use kinora_media::{FilmFormat, Films, MediaError, Provenance, Sealer, Undecodable};
 use kinora_store::{LeaseLost, StoreError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +20,7 @@ use crate::error::{RecordError, Stop, Unmade};
 use crate::prepare::OpenedReference;
 use crate::record::{Recorded, Staged};
 use crate::retry::retry_unavailable;
+use crate::seal::{measured, seal};
 use crate::watch::Watch;
 
 /// Engines pass on a cancel within 2 s; one that does not must not hold its slot.
@@ -34,6 +34,7 @@ pub(crate) struct FilmOrder {
     /// From an earlier attempt.
     pub(crate) ticket: Option<String>,
     pub(crate) provenance: Provenance,
+    pub(crate) sealer: Option<Arc<dyn Sealer>>,
     pub(crate) staged: Staged,
     pub(crate) control: Control,
 }
@@ -131,16 +132,20 @@ fn look_into(
     };
     let path = order.staged.path();
     let mut recording = films.examine(path, &asked, &mut go_on)?;
-    if !films.label(path, &mut recording, &order.provenance)? {
+    let is_labelled = films.label(path, &mut recording, &order.provenance)?;
+    if !is_labelled {
         tracing::info!("film left without a label: its maker has signed it, or it has no room");
     }
-    // An engine, or a process that it started, wrote the file: its bytes did not pass through this
-    // process.
-    let (bytes, sha256) = measure_file(path).map_err(MediaError::Io)?;
+    // A film without our label is its maker's alone.
+    let sealer = order.sealer.as_deref().filter(|_| is_labelled);
+    seal(sealer, path, &order.provenance)?;
+    // Written by an engine, or by a process that it started: its bytes did not pass through this process.
+    let written = measured(path)?;
+    recording.info.file_bytes = written.bytes;
     Ok(Recorded {
         recording,
         staged: order.staged,
-        written: Written { bytes, sha256 },
+        written,
     })
 }
 

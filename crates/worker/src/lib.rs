@@ -5,7 +5,7 @@
 //! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
 //! 3. [`prepare`](mod@prepare): [`references`](mod@references), which [`judge`](mod@judge) has checked, and
 //!    [`source`](mod@source) opened, the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
-//!    elsewhere; [`clear`](mod@clear): the operator's policy; [`publish`](mod@publish): file to blob store;
+//!    elsewhere; [`seal`](mod@seal): the operator's signature; [`clear`](mod@clear): the operator's policy; [`publish`](mod@publish): file to blob store;
 //!    [`finish`](mod@finish): the terminal state. [`ending`](mod@ending): what becomes of a run without a result.
 //! 4. [`keeper`](mod@keeper): keeps the leases of all runs; [`watch`](mod@watch): ends a run whose lease is gone,
 //!    or whose engine stands still.
@@ -54,6 +54,7 @@ mod references;
 mod retry;
 mod run;
 mod script;
+mod seal;
 mod slot;
 mod source;
 mod stall;

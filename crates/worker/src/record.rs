@@ -11,7 +11,7 @@ use kinora_engine::{
     Sink, Stage,
 };
 use kinora_media::{
-    AudioFormat, ClipFormat, Provenance, Recorder, RecorderOptions, Recording, Written,
+    AudioFormat, ClipFormat, Provenance, Recorder, RecorderOptions, Recording, Sealer, Written,
 };
 use kinora_scratch::Scratch;
 use kinora_traces::{Span, Trail};
@@ -19,6 +19,7 @@ use tokio::sync::oneshot;
 
 use crate::error::RecordError;
 use crate::mark::{Marked, Marker};
+use crate::seal::{measured, seal};
 
 /// Everything that a recording thread needs, as owned values.
 pub(crate) struct RecordJob {
@@ -30,6 +31,7 @@ pub(crate) struct RecordJob {
     pub(crate) staged: Staged,
     pub(crate) options: RecorderOptions,
     pub(crate) marker: Option<Marker>,
+    pub(crate) sealer: Option<Arc<dyn Sealer>>,
     pub(crate) control: Control,
     pub(crate) trail: Trail,
 }
@@ -99,7 +101,7 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     let size = job.clip.size;
     let mark = job.marker.and_then(|marker| marker.mark(size));
     let mut sink = RecorderSink {
-        recorder: recorder.with_provenance(job.provenance),
+        recorder: recorder.with_provenance(job.provenance.clone()),
         marked: mark.map(|mark| Marked::new(mark, size)),
         size,
         preview: job.control.preview.clone(),
@@ -114,7 +116,13 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     job.engine.generate(&work, &mut sink, &job.control)?;
     sink.span = job.trail.span("encode");
     job.control.report(Stage::Finishing, 0.5)?;
-    let (recording, written) = sink.recorder.finish()?;
+    let (mut recording, mut written) = sink.recorder.finish()?;
+    kinora_media::check(&recording.info, &format)?;
+    let path = job.staged.path();
+    if seal(job.sealer.as_deref(), path, &job.provenance)? {
+        written = measured(path)?;
+        recording.info.file_bytes = written.bytes;
+    }
     Ok(Recorded {
         recording,
         staged: job.staged,

@@ -171,6 +171,7 @@ async fn make(job: MakeJob, watch: &Watch<'_>, trail: Trail) -> Result<Recorded,
     let lease = watch.lease();
     let name = format!("{}-{}.mp4", lease.task, lease.token);
     let staged = Staged::new(&watch.worker.scratch, &name);
+    let sealer = watch.worker.settings.sealer.clone();
     match work {
         EngineWork::Frames {
             engine,
@@ -186,6 +187,7 @@ async fn make(job: MakeJob, watch: &Watch<'_>, trail: Trail) -> Result<Recorded,
                 staged,
                 options: watch.worker.settings.recorder.clone(),
                 marker: watch.worker.settings.marker.clone(),
+                sealer,
                 control: control.clone(),
                 trail,
             };
@@ -205,6 +207,7 @@ async fn make(job: MakeJob, watch: &Watch<'_>, trail: Trail) -> Result<Recorded,
                 references,
                 ticket,
                 provenance,
+                sealer,
                 staged,
                 control,
             };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kinora_blobs::BlobStore;
 use kinora_contract::{Clock, UnixMs};
-use kinora_media::{Films, RecorderOptions};
+use kinora_media::{Films, RecorderOptions, Sealer};
 use kinora_policy::Policy;
 use kinora_scratch::Scratch;
 use kinora_store::{Chores, Work, Workers};
@@ -92,6 +92,8 @@ pub struct Settings {
     pub recorder: RecorderOptions,
     /// Draws the operator's mark, if there is one.
     pub marker: Option<Marker>,
+    /// Signs results with the operator's certificate, if there is one.
+    pub sealer: Option<Arc<dyn Sealer>>,
 }
 
 /// The machine and process of a worker, for operators.

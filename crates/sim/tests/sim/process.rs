@@ -215,5 +215,6 @@ fn settings(k: usize) -> Settings {
         settled_after: Duration::from_millis(HOUR_MS / 60),
         recorder: RecorderOptions::default(),
         marker: None,
+        sealer: None,
     }
 }

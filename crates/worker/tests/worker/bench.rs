@@ -187,6 +187,7 @@ impl Bench {
                     ..RecorderOptions::default()
                 },
                 marker: None,
+                sealer: None,
             },
         }
     }
