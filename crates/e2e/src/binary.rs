@@ -1,5 +1,5 @@
 //! Where the binary under test is. It is built once per run, since a stale one proves nothing;
-//! with points to die at and stores that fail, which do nothing unless a variable asks for it.
+//! with points to die at, stores that fail, and signatures, which do nothing unless a variable asks for it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -42,7 +42,7 @@ fn build(what: &[&str]) -> PathBuf {
     let output = Command::new(cargo)
         .args(["build", "--quiet", "--target-dir"])
         .arg(profile.parent().unwrap())
-        .args(what)
+        .args(["--features", "c2pa,test-faults"])
         .args(release.then_some("--release"))
         .current_dir(workspace())
         .output()

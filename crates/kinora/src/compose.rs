@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{self, Config, Engine};
 use crate::failure::Failure;
 use crate::system::{self, SystemClock, SystemEntropy};
-use crate::{catalog, damage, engine_host, folder, signing};
+use crate::{catalog, credentials, damage, engine_host, folder, signing};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -225,11 +225,15 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
     if config.media.encoder_threads > 0 {
         recorder.encoder_threads = config.media.encoder_threads as usize;
     }
+    let now_ms = SystemClock.now_ms();
+    let makes_videos = config.worker.enabled;
+    let sealer = makes_videos.then(|| credentials::sealer(config, now_ms));
+    let sealer = sealer.transpose()?.flatten();
     let scratch = scratch(config)?;
     let origin = Origin {
         host: system::host_name(),
         pid: std::process::id(),
-        started_at_ms: SystemClock.now_ms(),
+        started_at_ms: now_ms,
     };
     let references = References::new(fetcher(config)?, scratch.clone());
     Ok(Worker {
@@ -266,6 +270,7 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
             settled_after: seconds(config.worker.settled_after_seconds),
             recorder,
             marker: marker(&config.media.mark),
+            sealer,
         },
     })
 }

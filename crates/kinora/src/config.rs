@@ -7,6 +7,7 @@ mod lenient;
 mod load;
 mod places;
 mod policy;
+mod provenance;
 mod results;
 mod secret;
 mod studio;
@@ -25,6 +26,7 @@ use crate::failure::Failure;
 pub(crate) use address::{ListenAddress, OptionalAddress, check_base_url};
 pub(crate) use engines::{Engine, Host};
 pub(crate) use policy::Policy;
+pub(crate) use provenance::Provenance;
 pub(crate) use results::{Delivery, S3};
 pub(crate) use studio::Studio;
 pub(crate) use traces::Traces;
@@ -56,6 +58,7 @@ pub(crate) struct Config {
     pub(crate) policy: Policy,
     pub(crate) references: References,
     pub(crate) media: Media,
+    pub(crate) provenance: Provenance,
     pub(crate) metrics: Metrics,
     pub(crate) traces: Traces,
     pub(crate) storyboard: StoryboardKind,
@@ -252,6 +255,7 @@ impl Config {
         }
         self.check_results()?;
         self.check_policy()?;
+        self.check_provenance()?;
         crate::logging::targets(&self.log.level)?;
         check_base_url(&self.base_url)
     }

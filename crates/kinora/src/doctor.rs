@@ -2,6 +2,7 @@
 //! how to fix problems. It fails if the service could not keep its promises here.
 
 mod backups;
+mod credentials;
 mod database;
 mod descriptors;
 mod disk;
@@ -83,6 +84,8 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings.push(("result addresses", surroundings::base_url(config)));
     findings.extend(surroundings::references(config).map(|found| ("references", found)));
     findings.extend(policy::policy(config).map(|found| ("policy", found)));
+    let now_ms = SystemClock.now_ms();
+    findings.extend(credentials::signature(config, now_ms).map(|found| ("c2pa signature", found)));
     findings.push(("sandbox", sandbox::sandbox(config)));
     findings.push(("models", surroundings::models(config)));
     findings.extend(surroundings::engines(config));

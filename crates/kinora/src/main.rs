@@ -11,6 +11,7 @@ mod client;
 mod compose;
 mod config;
 mod count;
+mod credentials;
 mod damage;
 mod date;
 mod descriptors;

@@ -71,6 +71,7 @@ mod rust_client;
 mod s3;
 mod sdk;
 mod secrets;
+mod signatures;
 mod stages;
 mod stopping;
 mod stops;

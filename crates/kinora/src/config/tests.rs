@@ -108,6 +108,11 @@ fn what_is_wrong_is_named() {
             "policy.timeout_seconds",
         ),
         ("[policy]\non_timeout = \"perhaps\"", &[], "perhaps"),
+        (
+            "[provenance]\nkey_file = \"key.pem\"",
+            &[],
+            "provenance.certificate_file",
+        ),
         ("[storyboard]\nmark_text = \" \"", &[], "mark_text"),
         ("[storyboard]\ncaptions = false", &[], "captions"),
         ("base_url = \"example.com\"", &[], "base_url"),

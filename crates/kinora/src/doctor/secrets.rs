@@ -54,13 +54,22 @@ pub(super) fn https(config: &Config) -> Finding {
 }
 
 fn key_file(key: &Path) -> Finding {
+    exposed(key).unwrap_or_else(|| {
+        Finding::Good("spoken, with a key that is not open to all users".to_owned())
+    })
+}
+
+/// What is wrong with the rights of a file that holds a key.
+pub(super) fn exposed(key: &Path) -> Option<Finding> {
     let shown = key.display();
     match folder::open_to_others(key) {
-        Ok(Some(mode)) if mode & EVERYBODY != 0 => Finding::Bad(format!(
+        Ok(Some(mode)) if mode & EVERYBODY != 0 => Some(Finding::Bad(format!(
             "every user can read the key {shown} (mode {mode:o}): run `chmod 600 {shown}`"
-        )),
-        Ok(_) => Finding::Good("enabled, with a key that other users cannot read".to_owned()),
-        Err(error) => Finding::Bad(format!("{shown} cannot be looked at: {error}")),
+        ))),
+        Ok(_) => None,
+        Err(error) => Some(Finding::Bad(format!(
+            "{shown} cannot be looked at: {error}"
+        ))),
     }
 }
 
