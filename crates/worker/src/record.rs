@@ -117,7 +117,6 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     sink.span = job.trail.span("encode");
     job.control.report(Stage::Finishing, 0.5)?;
     let (mut recording, mut written) = sink.recorder.finish()?;
-    kinora_media::check(&recording.info, &format)?;
     let path = job.staged.path();
     if seal(job.sealer.as_deref(), path, &job.provenance)? {
         written = measured(path)?;

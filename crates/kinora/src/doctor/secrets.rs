@@ -55,7 +55,7 @@ pub(super) fn https(config: &Config) -> Finding {
 
 fn key_file(key: &Path) -> Finding {
     exposed(key).unwrap_or_else(|| {
-        Finding::Good("spoken, with a key that is not open to all users".to_owned())
+        Finding::Good("enabled, with a key that other users cannot read".to_owned())
     })
 }
 
