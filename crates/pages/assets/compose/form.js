@@ -3,6 +3,7 @@
 import { ApiError, submit } from "../core/api.js";
 import { announce, h, icon, setAttribute, setText } from "../core/dom.js";
 import { plural, shortened } from "../core/format.js";
+import { SEND } from "../core/keyboard.js";
 import { whyNot } from "../core/models.js";
 import { bodyOf } from "../core/request.js";
 import { rememberRequest } from "../core/session.js";
@@ -84,7 +85,7 @@ export function composer(models, { onSubmitted, onClose }) {
     "button",
     { type: "submit", class: "button is-primary is-wide" },
     h("span", {}, "Generate"),
-    h("kbd", { "aria-hidden": "true" }, "Ctrl ↵"),
+    h("kbd", { "aria-hidden": "true" }, SEND),
   );
   const close = h(
     "button",

@@ -62,7 +62,9 @@ export function picturesPart(change) {
       if (param === "last_frame") return last;
       const [, list, index] = param.match(/^(reference_images|reference_audios)(?:\[(\d+)\])?$/) ?? [];
       if (!list) return undefined;
-      return (list === "reference_images" ? images : audios).rows()[Number(index ?? 0)];
+      const rows = (list === "reference_images" ? images : audios).rows();
+      // Empty rows are not sent, and so the service does not count them.
+      return rows.filter((row) => row.control.value.trim())[Number(index ?? 0)] ?? rows[0];
     },
   };
 }

@@ -37,13 +37,15 @@ export function h(tag, properties = {}, ...children) {
 const asNode = (child) => (child instanceof Node ? child : String(child));
 
 /**
+ * Sets an attribute only where it differs, so that nothing is laid out in vain.
  * @param {Element} element
  * @param {string} name
  * @param {unknown} value
  */
 export function setAttribute(element, name, value) {
+  const text = value === true ? "" : String(value);
   if (value === false || value === null || value === undefined) element.removeAttribute(name);
-  else element.setAttribute(name, value === true ? "" : String(value));
+  else if (element.getAttribute(name) !== text) element.setAttribute(name, text);
 }
 
 /**
@@ -51,7 +53,10 @@ export function setAttribute(element, name, value) {
  * @param {Record<string, string | number>} properties
  */
 export function setStyle(element, properties) {
-  for (const [name, value] of Object.entries(properties)) element.style.setProperty(name, String(value));
+  for (const [name, value] of Object.entries(properties)) {
+    const text = String(value);
+    if (element.style.getPropertyValue(name) !== text) element.style.setProperty(name, text);
+  }
 }
 
 /**

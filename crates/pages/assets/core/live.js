@@ -1,7 +1,7 @@
 /**
  * @file Keeps the tasks current. Where the service pushes events, one stream brings every change; elsewhere one list
- * request after another does, as long as tasks are unfinished, with pauses that grow while nothing changes. A service
- * that is away is asked again until it is back.
+ * request after another does, as long as tasks are unfinished, with pauses that grow while nothing changes. Once a
+ * minute a look at the lists finds what others have deleted. A service that is away is asked again until it is back.
  */
 
 import { ApiError, list, send, sleep } from "./api.js";
@@ -24,12 +24,16 @@ const RETRY_MS = 500;
 const RETRY_MS_MAX = 5000;
 /** A stream brings no change of places in the queue. */
 const QUEUE_MS = 5000;
+/** Nor does it tell of tasks that others delete: these are looked for. */
+const SWEEP_MS = 60_000;
 
 let pauseMs = POLL_MS;
 let hasStream = true;
 let lastEvent = "";
 /** @type {string | undefined} the last id of the oldest page; `undefined` when there are no older ones */
 let older;
+/** @type {string | undefined} the id after which the next sweep looks at older tasks */
+let swept;
 /** Ends the current pause. */
 let wake = () => {};
 
@@ -62,41 +66,48 @@ function pause(ms) {
 }
 
 /**
- * Takes a page, and drops what should be on it and is not: another client has deleted it.
- * @param {{data: import("./api.js").Task[], has_more: boolean, last_id: string | null}} page newest first
- * @param {string} [after] where it began
+ * Asks for a page, and drops what should be on it and is not: another client has deleted it.
+ * @param {number} limit
+ * @param {string} [after] where it begins
  */
-function take(page, after) {
+async function look(limit, after) {
+  // The answer may be older than a task that is accepted while it is on its way.
+  const known = tasks.all().map((task) => task.id);
+  const page = await list(limit, after);
   const ids = new Set(page.data.map((task) => task.id));
-  const first = after ?? page.data[0]?.id ?? "";
   const last = page.has_more ? (page.last_id ?? "") : "";
-  const isMissing = (/** @type {string} */ id) => id < first && id > last && !ids.has(id);
-  tasks.drop(
-    tasks
-      .all()
-      .map((task) => task.id)
-      .filter(isMissing),
-  );
+  tasks.drop(known.filter((id) => (!after || id < after) && id > last && !ids.has(id)));
   tasks.put(page.data);
   return page;
 }
 
-/** The newest tasks and all unfinished ones. */
-async function refresh() {
-  let page = take(await list(PAGE));
+/** The newest tasks and all unfinished ones. @param {number} [limit] how many of the newest */
+async function refresh(limit = PAGE) {
+  const newest = await look(limit);
+  let page = newest;
   const isCovered = (/** @type {string} */ id) => !page.has_more || id >= (page.last_id ?? "");
   let waiting = tasks.unfinished().filter((task) => !isCovered(task.id));
   while (waiting.length) {
     const known = tasks.all();
     const start = known[known.findIndex((task) => task.id === waiting[0].id) - 1].id;
-    page = take(await list(PAGE_MAX, start), start);
+    page = await look(PAGE_MAX, start);
     waiting = waiting.filter((task) => !isCovered(task.id));
   }
+  return newest;
+}
+
+/** Looks at the newest hundred, and at one page of the older ones that are known, in turn. */
+async function sweep() {
+  const { has_more: hasMore, last_id: last } = await refresh(PAGE_MAX);
+  const oldest = tasks.all().at(-1)?.id ?? "";
+  if (!hasMore || !last || last <= oldest) return;
+  const start = swept && swept > oldest && swept < last ? swept : last;
+  swept = (await look(PAGE_MAX, start)).last_id ?? undefined;
 }
 
 /** The first look: all tasks, up to a bound. */
 async function load() {
-  const page = take(await list(PAGE_MAX));
+  const page = await look(PAGE_MAX);
   older = page.has_more ? (page.last_id ?? undefined) : undefined;
 }
 
@@ -121,23 +132,30 @@ async function stream(onOpen) {
     if (tasks.all().some((task) => task.status === "queued")) refresh().catch(() => {});
   }, QUEUE_MS);
   try {
+    // A stream begins with what is unfinished: no event tells of a task that ended between the last look and now.
+    await refresh();
     for await (const record of records(response.body)) {
       if (record.id) lastEvent = record.id;
       if (record.event === "video.updated") tasks.put([JSON.parse(record.data)]);
     }
   } finally {
     clearInterval(queue);
+    // Where nothing was read of it yet; otherwise it has ended already.
+    response.body.cancel().catch(() => {});
   }
 }
 
 /** One turn: a stream as long as it lasts, or one look and a pause. */
 async function follow(/** @type {() => void} */ onOpen) {
   if (hasStream) {
+    let isOpen = false;
     try {
-      await stream(onOpen);
+      await stream(() => ((isOpen = true), onOpen()));
+      // A service that stops ends each stream at once.
+      await pause(RETRY_MS);
       return;
     } catch (error) {
-      const isRefused = error instanceof ApiError && error.status >= 400 && error.status < 500;
+      const isRefused = !isOpen && error instanceof ApiError && error.status >= 400 && error.status < 500;
       if (!isRefused || error.status === 401) throw error;
       // With too many streams open, polling has its turn.
       if (error.status !== 429) hasStream = false;
@@ -159,18 +177,19 @@ export async function run(onState) {
   let retryMs = RETRY_MS;
   let isLoaded = false;
   onState("connecting");
+  setInterval(() => isLoaded && !document.hidden && sweep().catch(() => {}), SWEEP_MS);
   document.addEventListener("visibilitychange", () => document.hidden || poke());
   addEventListener("online", poke);
   for (;;) {
     try {
-      if (isLoaded) await refresh();
-      else await load();
-      if (!isLoaded) loadHistory().catch(() => {});
+      if (!isLoaded) {
+        await load();
+        loadHistory().catch(() => {});
+      } else if (!hasStream) await refresh();
       isLoaded = true;
       for (;;) {
         await follow(() => onState("live"));
         retryMs = RETRY_MS;
-        if (hasStream) await refresh();
       }
     } catch (error) {
       if (error instanceof ApiError && error.status === 401) return onState("signed-out");

@@ -14,6 +14,8 @@ import { tile } from "./tile.js";
 /** Tiles that are made in one go: more would hold up a frame. */
 const CHUNK = 30;
 const CLOCK_MS = 1000;
+/** The smallest step of "3 min ago". */
+const AGE_MS = 60_000;
 
 /** @param {() => void} act */
 const whenIdle = (act) => (window.requestIdleCallback ? requestIdleCallback(act, { timeout: 200 }) : setTimeout(act));
@@ -66,7 +68,7 @@ export function gallery(events) {
     ),
   );
   const grid = h("ul", { class: "grid", "aria-label": "Videos" });
-  const empty = emptyState(events.onCreate);
+  const empty = emptyState(events.onCreate, () => (clear(), search.focus()));
   const older = h(
     "button",
     { type: "button", class: "button is-quiet older", onclick: loadOlder },
@@ -113,8 +115,14 @@ export function gallery(events) {
     );
     if (shown.length > shownMax) whenIdle(more);
     drawBar(shown.length);
-    empty.show(isLoaded && !shown.length ? (tasks.count() ? "nothing-found" : "nothing-yet") : "");
+    empty.show(isLoaded && !shown.length ? (tasks.count() ? "nothing-found" : "nothing-yet") : "", filter, search.value.trim());
     older.hidden = !isLoaded || !live.hasOlder();
+  }
+
+  function clear() {
+    filter = "all";
+    query = search.value = "";
+    draw();
   }
 
   function more() {
@@ -143,6 +151,10 @@ export function gallery(events) {
   setInterval(() => {
     if (!document.hidden) for (const task of tasks.unfinished()) tiles.get(task.id)?.update();
   }, CLOCK_MS);
+  const age = () => tiles.forEach((one) => one.age());
+  setInterval(age, AGE_MS);
+  // The browser slows the clock of a page that nobody sees.
+  document.addEventListener("visibilitychange", () => document.hidden || age());
 
   return {
     root,
@@ -155,10 +167,10 @@ export function gallery(events) {
     order: () => wanted().map((task) => task.id),
     /** @param {string} id */
     focus: (id) => tiles.get(id)?.open.focus({ preventScroll: false }),
+    /** The picture of a task, if it is shown. @param {string} id */
+    frame: (id) => tiles.get(id)?.frame,
     toTop() {
-      filter = "all";
-      query = search.value = "";
-      draw();
+      clear();
       scrollTo({ top: 0 });
     },
   };

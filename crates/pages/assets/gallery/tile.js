@@ -34,9 +34,11 @@ export function tile(id, { onOpen, onCompare }) {
   const badge = h("span", { class: "badge" });
   const bar = h("span", { class: "bar" }, h("span", { class: "bar-fill" }));
   const state = h("span", { class: "frame-state" }, h("span", { class: "frame-words" }), bar);
-  const frame = h("span", { class: "frame" }, empty, image, badge, state);
+  const frame = h("span", { class: "frame" }, empty, image, state);
   const words = h("span", { class: "tile-words" });
-  const meta = h("span", { class: "tile-facts" });
+  // Not on the picture: an engine may have written there itself.
+  const known = h("span");
+  const meta = h("span", { class: "tile-facts" }, badge, known);
   const open = h(
     "button",
     { type: "button", class: "tile-open", "data-id": id, onclick: () => onOpen(id) },
@@ -83,6 +85,21 @@ export function tile(id, { onOpen, onCompare }) {
     );
   }
 
+  /** What grows old although nothing else changes. */
+  function age() {
+    const task = tasks.get(id);
+    if (!task) return;
+    setText(known, facts(task));
+    const parts = [
+      shortened(task.prompt, 100),
+      kind(task),
+      statusWord(task),
+      status === "failed" ? task.error?.message : "",
+      isUnfinished(task) ? "" : facts(task),
+    ];
+    setAttribute(open, "aria-label", parts.filter(Boolean).join(", "));
+  }
+
   function update() {
     const task = tasks.get(id);
     if (!task) return;
@@ -97,25 +114,11 @@ export function tile(id, { onOpen, onCompare }) {
     setText(badge, kind(task));
     badge.hidden = !kind(task);
     setText(words, shortened(task.prompt, 140));
-    setText(meta, facts(task));
     compare.hidden = status !== "completed";
-    const name = shortened(task.prompt, 100);
-    setAttribute(compare, "aria-label", `Compare: ${name}`);
-    setAttribute(
-      open,
-      "aria-label",
-      [
-        name,
-        kind(task),
-        statusWord(task),
-        status === "failed" ? task.error?.message : "",
-        isUnfinished(task) ? "" : facts(task),
-      ]
-        .filter(Boolean)
-        .join(", "),
-    );
+    setAttribute(compare, "aria-label", `Compare: ${shortened(task.prompt, 100)}`);
+    age();
   }
 
   update();
-  return { root, update, open };
+  return { root, update, age, open, frame };
 }

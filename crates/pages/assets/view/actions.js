@@ -80,11 +80,15 @@ async function discard(task, desk) {
 }
 
 /** @param {Task} task */
-const stop = (task) =>
-  showing(async () => {
+async function stop(task) {
+  const lost = task.progress ? `“${shortened(task.prompt, 60)}” is ${task.progress} % done; that is lost.` : "";
+  const text = lost || `“${shortened(task.prompt, 60)}” will not be made.`;
+  if (!(await confirm("Cancel this video?", text, "Cancel video", "Go on"))) return;
+  await showing(async () => {
     tasks.put([await api.cancel(task.id)]);
     toast("Cancelled.");
   });
+}
 
 /** @param {Task} task @param {Desk} desk */
 function again(task, desk) {
@@ -111,7 +115,7 @@ function reuse(task, desk) {
 export function actionsOf(task, desk) {
   /** @type {Action[]} */
   const shared = [
-    { name: "again", label: "Again, another seed", icon: "again", key: "r", run: () => again(task, desk) },
+    { name: "again", label: "Another seed", icon: "again", key: "r", run: () => again(task, desk) },
     { name: "reuse", label: "Use in form", icon: "form", key: "u", run: () => reuse(task, desk) },
     {
       name: "code",
@@ -122,7 +126,8 @@ export function actionsOf(task, desk) {
     },
   ];
   if (isUnfinished(task)) {
-    return [{ name: "cancel", label: "Cancel", icon: "close", key: "x", run: () => stop(task) }, shared[2]];
+    // The key that deletes a finished task: it may end between a look and a key, and either way there is a question.
+    return [{ name: "cancel", label: "Cancel", icon: "close", key: "Delete", run: () => stop(task) }, shared[2]];
   }
   /** @type {Action} */
   const remove = {

@@ -28,9 +28,10 @@ export const closeButton = (onClick) =>
  * @param {string} question
  * @param {string} text
  * @param {string} verb on the button
+ * @param {string} [keep] on the button that does nothing, which has the focus
  * @returns {Promise<boolean>}
  */
-export function confirm(question, text, verb) {
+export function confirm(question, text, verb, keep = "Keep") {
   return new Promise((resolve) => {
     const root = dialog(question, "dialog is-small", () => {
       resolve(root.returnValue === "yes");
@@ -42,7 +43,7 @@ export function confirm(question, text, verb) {
       h(
         "form",
         { method: "dialog", class: "dialog-buttons" },
-        h("button", { class: "button", value: "no" }, "Keep"),
+        h("button", { class: "button", value: "no" }, keep),
         h("button", { class: "button is-danger", value: "yes" }, verb),
       ),
     );

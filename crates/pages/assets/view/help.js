@@ -1,6 +1,7 @@
 /** @file The help overlay: the keys, and a switch that turns single keys off (WCAG 2.1.4). */
 
 import { h } from "../core/dom.js";
+import { SEND_WORDS } from "../core/keyboard.js";
 import { toggle } from "../compose/controls.js";
 import { closeButton, dialog } from "./dialog.js";
 
@@ -17,7 +18,7 @@ const KEYS = [
       ["Esc", "Close, or stop comparing"],
     ],
   ],
-  ["In the form", [["Ctrl Enter", "Generate"]]],
+  ["In the form", [[SEND_WORDS, "Generate"]]],
   [
     "In the gallery",
     [
@@ -33,11 +34,11 @@ const KEYS = [
       ["D", "Download"],
       ["F", "Make final"],
       ["E", "Edit"],
-      ["R", "Again, another seed"],
+      ["R", "Another seed"],
       ["U", "Use in form"],
-      ["X", "Compare, or cancel"],
+      ["X", "Compare"],
       ["C", "Copy as code"],
-      ["Delete", "Delete"],
+      ["Delete", "Delete, or cancel (it asks)"],
     ],
   ],
 ];

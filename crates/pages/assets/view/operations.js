@@ -1,19 +1,21 @@
-/** @file What operators see of the whole service: the queue, running tasks, workers and their devices. */
+/**
+ * @file What operators see of the whole service: the queue, running tasks, workers and their devices. Rows stay the
+ * same elements while what they show changes: a selection in them lasts, and their bars move.
+ */
 
 import { operations, sleep } from "../core/api.js";
-import { h } from "../core/dom.js";
+import { h, reconcile, setAttribute, setStyle, setText } from "../core/dom.js";
 import { plural, span } from "../core/format.js";
 import { closeButton, dialog } from "./dialog.js";
 
 /** @typedef {import("../core/api.js").Operations} Operations */
-/** @typedef {import("../core/dom.js").Child} Child */
 
 const REFRESH_MS = 2000;
 
 /** Shows it, and reads it again as long as it is open. */
 export function showOperations() {
   const root = dialog("Service", "dialog is-wide", () => root.remove());
-  const body = h("div", { class: "service", role: "region", "aria-label": "State of the service" });
+  const page = state();
   root.append(
     h(
       "div",
@@ -21,110 +23,177 @@ export function showOperations() {
       h("h2", {}, "Service"),
       closeButton(() => root.close()),
     ),
-    body,
+    page.root,
   );
   root.showModal();
-  follow(root, body);
+  follow(root, page);
 }
 
-/** @param {HTMLDialogElement} root @param {HTMLElement} body */
-async function follow(root, body) {
+/** @param {HTMLDialogElement} root @param {ReturnType<typeof state>} page */
+async function follow(root, page) {
   while (root.open) {
     if (!document.hidden) {
       try {
-        body.replaceChildren(...sections(await operations()));
-        body.dataset.state = "current";
+        page.show(await operations());
       } catch (error) {
-        // What was read last stays, behind a word that it is old.
-        body.querySelector(".notice")?.remove();
-        body.prepend(h("p", { class: "notice is-error" }, /** @type {Error} */ (error).message));
-        body.dataset.state = "old";
+        page.showError(/** @type {Error} */ (error).message);
       }
     }
     await sleep(REFRESH_MS);
   }
 }
 
-/** @param {Operations} now */
-function sections(now) {
-  const { completed, failed } = now.last_minute;
-  const waiting = now.queue.reduce((sum, one) => sum + one.waiting, 0);
-  return [
-    h(
-      "p",
-      { class: "service-now" },
-      `${waiting} waiting, ${now.queue.reduce((sum, one) => sum + one.running, 0)} running. `,
-      h("span", {}, `In the last minute: ${completed} completed, ${failed} failed.`),
-    ),
-    table("Queue", ["Model", "Waiting", "Running", "Oldest"], now.queue.map(queued), "No task waits or runs."),
-    table("Running", ["Task", "Progress", "For"], now.running.map(running), "No task runs."),
-    table(
-      "Workers",
-      ["Worker", "Engines", "Busy", "Seen"],
-      now.workers.map(worker),
-      "There are no live workers: accepted tasks wait.",
-    ),
-  ];
+/** The state of the service; empty until it is shown for the first time. */
+function state() {
+  const sums = h("span", { class: "service-sums" });
+  const minute = h("span", { class: "hint" });
+  // What was read last stays, behind a word that it is old.
+  const notice = h("p", { class: "notice is-error", hidden: true });
+  const queue = table("Queue", ["Model", "Waiting", "Running", "Oldest"], "No task waits or runs.", queueRow);
+  const running = table("Running", ["Task", "Progress", "For"], "No task runs.", runningRow);
+  const none = "No worker lives: accepted tasks wait.";
+  const workers = table("Workers", ["Worker", "Engines", "Busy", "Seen"], none, workerRow);
+  const body = h(
+    "div",
+    { class: "service", hidden: true },
+    h("p", { class: "service-now" }, sums, " ", minute),
+    queue.root,
+    running.root,
+    workers.root,
+  );
+  return {
+    root: h("div", { class: "service", role: "region", "aria-label": "State of the service" }, notice, body),
+    /** @param {Operations} now */
+    show(now) {
+      const sum = (/** @type {"waiting" | "running"} */ of) => now.queue.reduce((all, one) => all + one[of], 0);
+      const { completed, failed } = now.last_minute;
+      setText(sums, `${sum("waiting")} waiting, ${sum("running")} running.`);
+      setText(minute, `In the last minute: ${completed} completed, ${failed} failed.`);
+      queue.show(now.queue.map((one) => [one.model, one]));
+      running.show(now.running.map((one) => [one.id, one]));
+      workers.show(now.workers.map((one) => [one.id, one]));
+      body.hidden = false;
+      notice.hidden = true;
+    },
+    /** @param {string} words */
+    showError(words) {
+      setText(notice, words);
+      notice.hidden = false;
+    },
+  };
 }
 
 /**
+ * @template T
+ * @typedef {{root: HTMLElement, show: (item: T) => void}} Row
+ */
+
+/**
+ * A table with a row for each key.
+ * @template T
  * @param {string} name
  * @param {string[]} heads
- * @param {Child[][]} rows
  * @param {string} empty what there is instead of no rows
+ * @param {() => Row<T>} make an empty row
  */
-function table(name, heads, rows, empty) {
-  const cells = (/** @type {Child[]} */ row) => h("tr", {}, row.map((cell) => h("td", {}, cell)));
-  return h(
-    "section",
-    {},
-    h("h3", {}, name),
-    rows.length
-      ? h(
-          "table",
-          { "aria-label": name },
-          h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
-          h("tbody", {}, rows.map(cells)),
-        )
-      : h("p", { class: "hint" }, empty),
+function table(name, heads, empty, make) {
+  /** @type {Map<string, Row<T>>} */
+  const rows = new Map();
+  const body = h("tbody");
+  const grid = h(
+    "table",
+    { "aria-label": name },
+    h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))),
+    body,
   );
+  const nothing = h("p", { class: "hint" }, empty);
+  return {
+    root: h("section", {}, h("h3", {}, name), grid, nothing),
+    /** @param {[string, T][]} items by their keys */
+    show(items) {
+      reconcile(
+        body,
+        rows,
+        items.map(([key]) => key),
+        make,
+      );
+      for (const [key, item] of items) rows.get(key)?.show(item);
+      grid.hidden = !items.length;
+      nothing.hidden = items.length > 0;
+    },
+  };
 }
 
-/** @param {Operations["queue"][0]} one @returns {Child[]} */
-const queued = (one) => [
-  one.model,
-  one.waiting,
-  one.running,
-  one.oldest_waiting_seconds === null ? "–" : span(one.oldest_waiting_seconds),
-];
+/** A row of so many cells. @param {...HTMLElement} contents of its cells */
+const tableRow = (...contents) => h("tr", {}, contents.map((content) => h("td", {}, content)));
 
-/** @param {Operations["running"][0]} task @returns {Child[]} */
-const running = (task) => [
-  two(task.model, task.project),
-  h(
-    "span",
-    { class: "service-progress" },
-    h("span", { class: "bar" }, h("span", { class: "bar-fill", style: { "--progress": task.progress / 100 } })),
-    `${task.progress} %`,
-  ),
-  span(task.seconds),
-];
-
-/** @param {Operations["workers"][0]} one @returns {Child[]} */
-function worker(one) {
-  const engines = new Map(one.models.map(({ engine, device }) => [engine, device]));
-  const state = one.state === "serving" ? "" : `, ${one.state}`;
-  return [
-    two(one.host, `${one.id}${state}`),
-    h(
-      "ul",
-      {},
-      [...engines].map(([engine, device]) => h("li", {}, two(engine, device ?? "its own device"))),
-    ),
-    h("span", { title: `${one.running} of ${plural(one.slots, "slot")}` }, `${one.running}/${one.slots}`),
-    `${one.seen_seconds_ago} s ago`,
-  ];
+/** @returns {Row<Operations["queue"][0]>} */
+function queueRow() {
+  const [model, waiting, running, oldest] = Array.from({ length: 4 }, () => h("span"));
+  return {
+    root: tableRow(model, waiting, running, oldest),
+    show(one) {
+      setText(model, one.model);
+      setText(waiting, String(one.waiting));
+      setText(running, String(one.running));
+      setText(oldest, one.oldest_waiting_seconds === null ? "–" : span(one.oldest_waiting_seconds));
+    },
+  };
 }
 
-/** A line, and a smaller one below it. @param {string} first @param {string} second */
-const two = (first, second) => h("span", { class: "service-two" }, first, h("span", { class: "hint" }, second));
+/** @returns {Row<Operations["running"][0]>} */
+function runningRow() {
+  const task = two();
+  const fill = h("span", { class: "bar-fill" });
+  const percent = h("span");
+  const since = h("span");
+  const progress = h("span", { class: "service-progress" }, h("span", { class: "bar" }, fill), percent);
+  return {
+    root: tableRow(task.root, progress, since),
+    show(one) {
+      task.show(one.model, one.project);
+      setStyle(fill, { "--progress": one.progress / 100 });
+      setText(percent, `${one.progress} %`);
+      setText(since, span(one.seconds));
+    },
+  };
+}
+
+/** @returns {Row<Operations["workers"][0]>} */
+function workerRow() {
+  const name = two();
+  const list = h("ul");
+  const [busy, seen] = [h("span"), h("span")];
+  /** @type {Map<string, ReturnType<typeof engineItem>>} */
+  const items = new Map();
+  return {
+    root: tableRow(name.root, list, busy, seen),
+    show(one) {
+      name.show(one.host, one.state === "serving" ? one.id : `${one.id}, ${one.state}`);
+      const engines = new Map(one.models.map(({ engine, device }) => [engine, device]));
+      reconcile(list, items, [...engines.keys()], engineItem);
+      for (const [engine, device] of engines) items.get(engine)?.show(engine, device ?? "its own device");
+      setText(busy, `${one.running}/${one.slots}`);
+      setAttribute(busy, "title", `${one.running} of ${plural(one.slots, "slot")}`);
+      setText(seen, `${one.seen_seconds_ago} s ago`);
+    },
+  };
+}
+
+function engineItem() {
+  const words = two();
+  return { root: h("li", {}, words.root), show: words.show };
+}
+
+/** A line, and a smaller one below it. */
+function two() {
+  const [first, second] = [h("span"), h("span", { class: "hint" })];
+  return {
+    root: h("span", { class: "service-two" }, first, second),
+    /** @param {string} above @param {string} below */
+    show(above, below) {
+      setText(first, above);
+      setText(second, below);
+    },
+  };
+}
