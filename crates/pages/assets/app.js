@@ -14,7 +14,9 @@ import { comparison } from "./view/compare.js";
 import { header } from "./view/header.js";
 import { showHelp } from "./view/help.js";
 import { showOperations } from "./view/operations.js";
+import { followTitle } from "./view/title.js";
 import { toast, toasts } from "./view/toast.js";
+import { grow } from "./view/transition.js";
 import { viewer } from "./view/viewer.js";
 
 /** @typedef {import("./core/models.js").Model} Model */
@@ -65,7 +67,9 @@ function studio({ data: models, scopes }) {
   };
   const pair = comparison(desk.closeViewer);
   const open = (/** @type {string} */ id) =>
-    pair.isChoosing() && tasks.get(id)?.status === "completed" ? pair.add(id) : view.show(id);
+    pair.isChoosing() && tasks.get(id)?.status === "completed"
+      ? pair.add(id)
+      : grow(videos.frame(id), () => view.show(id), view.picture);
   const videos = gallery({ onOpen: open, onCompare: desk.compare, onCreate: create });
   const view = viewer(desk, { order: videos.order, onClosed: (id) => backToTile(videos, id) });
   const needsKey = savedKey() !== "";
@@ -83,6 +87,7 @@ function studio({ data: models, scopes }) {
     Escape: () => (pair.stop(), openForm(false)),
   });
   tellEnds();
+  followTitle();
   follow(top, videos, form);
   openLinked(view);
 }

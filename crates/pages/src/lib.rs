@@ -99,6 +99,89 @@ mod tests {
         }
     }
 
+    /// The declarations of a style sheet: property and value.
+    fn declarations(css: &str) -> Vec<(String, String)> {
+        let without_comments: String = css
+            .split("/*")
+            .enumerate()
+            .map(|(number, part)| match number {
+                0 => part,
+                _ => part.split_once("*/").unwrap().1,
+            })
+            .collect();
+        let parts = without_comments.split(['{', '}', ';']);
+        let pairs = parts.filter_map(|part| part.trim().split_once(": "));
+        pairs
+            .map(|(property, value)| (property.to_owned(), value.to_owned()))
+            .collect()
+    }
+
+    /// Whether a value has a length of its own, such as `12px` or `1.5rem`.
+    fn has_length(value: &str) -> bool {
+        let units = ["px", "em", "rem", "vh", "vw", "dvh", "ch", "pt"];
+        let words = value.split(|letter: char| !letter.is_alphanumeric() && letter != '.');
+        words.into_iter().any(|word| {
+            let unit =
+                word.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
+            unit.len() < word.len() && units.contains(&unit)
+        })
+    }
+
+    fn is_distance_or_corner(property: &str) -> bool {
+        let stems = [
+            "padding",
+            "margin",
+            "inset",
+            "scroll-margin",
+            "scroll-padding",
+        ];
+        stems.iter().any(|stem| property.starts_with(stem))
+            || property.ends_with("gap")
+            || property.ends_with("radius")
+            || ["top", "right", "bottom", "left"].contains(&property)
+    }
+
+    fn has_colour(value: &str) -> bool {
+        let functions = ["rgb(", "rgba(", "hsl(", "oklch(", "light-dark("];
+        let is_hex = |word: &str| word.starts_with('#');
+        functions.iter().any(|one| value.contains(one)) || value.split([' ', ',', '(']).any(is_hex)
+    }
+
+    #[test]
+    fn distances_corners_and_colours_are_tokens() {
+        let mut wrong = Vec::new();
+        let mut seen = 0;
+        let styles = FILES.iter().filter(|file| file.name.ends_with(".css"));
+        for file in styles.filter(|file| file.name != "style/tokens.css") {
+            for (property, value) in declarations(std::str::from_utf8(file.plain).unwrap()) {
+                let is_place = is_distance_or_corner(&property);
+                seen += usize::from(is_place);
+                if is_place && has_length(&value) || has_colour(&value) {
+                    wrong.push(format!("{}: {property}: {value}", file.name));
+                }
+            }
+        }
+        assert!(seen > 100, "only {seen} declarations were read");
+        assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn only_lengths_of_their_own_are_refused() {
+        let css = "a { padding: 3px 0; /* b: 4px; */ top: calc(100% - 1.5rem) }\n@media (x) { b { gap: var(--space-2) } }";
+        let found = declarations(css);
+        let properties: Vec<&str> = found
+            .iter()
+            .map(|(property, _)| property.as_str())
+            .collect();
+        assert_eq!(properties, ["padding", "top", "gap"]);
+        let own: Vec<bool> = found.iter().map(|(_, value)| has_length(value)).collect();
+        assert_eq!(own, [true, true, false]);
+        assert!(!has_length("50% 0 auto var(--space-3)"));
+        assert!(
+            has_colour("1px solid #fff") && has_colour("rgb(0 0 0)") && !has_colour("var(--line)")
+        );
+    }
+
     #[test]
     fn nothing_is_loaded_from_elsewhere() {
         for file in FILES.iter().chain([&PAGE]) {

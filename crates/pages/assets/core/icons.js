@@ -8,6 +8,7 @@ export const PATHS = {
   close: "m5 5 10 10M15 5 5 15",
   code: "m7 6-4 4 4 4M13 6l4 4-4 4",
   compare: "M3 4.5h5.5v11H3zM11.5 4.5H17v11h-5.5z",
+  copy: "M7.5 7.5h9v9h-9zM12.5 4.5v-1h-9v9h1",
   download: "M10 3v9M6 8.5l4 4 4-4M4 16h12",
   edit: "m4 16 .8-3.4L13 4.4l2.6 2.6-8.2 8.2zM11.5 6l2.5 2.5",
   fail: "M10 6v5M10 13.8v.2M10 2.8 17.6 16H2.4z",

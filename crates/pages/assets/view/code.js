@@ -1,25 +1,10 @@
 /** @file A request as code, to copy: curl, Python or JavaScript. The key never appears in it. */
 
+import { copy } from "../core/clipboard.js";
 import { h } from "../core/dom.js";
 import { LANGUAGES } from "../core/snippets.js";
 import { closeButton, dialog } from "./dialog.js";
 import { toast } from "./toast.js";
-
-/** @param {string} text */
-async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-  } catch {
-    // Pages without TLS have no clipboard; the old way still works.
-    const area = h("textarea", { class: "unseen", readonly: true });
-    area.value = text;
-    (document.querySelector("dialog[open]") ?? document.body).append(area);
-    area.select();
-    document.execCommand("copy");
-    area.remove();
-  }
-  toast("Copied.");
-}
 
 /**
  * @param {{body: Record<string, unknown>, isWhole: boolean}} request
@@ -36,6 +21,7 @@ export function showCode({ body, isWhole }, caution) {
     code.textContent = LANGUAGES[chosen].text(body);
     tabs.forEach((tab, n) => tab.setAttribute("aria-pressed", String(n === chosen)));
   }
+  const take = () => copy(code.textContent ?? "").then(() => toast("Copied."));
   choose(0);
   root.append(
     h(
@@ -48,7 +34,7 @@ export function showCode({ body, isWhole }, caution) {
       "div",
       { class: "code-bar" },
       h("div", { class: "tabs", role: "group", "aria-label": "Language" }, tabs),
-      h("button", { type: "button", class: "button is-primary", onclick: () => copy(code.textContent ?? "") }, "Copy"),
+      h("button", { type: "button", class: "button is-primary", onclick: () => take() }, "Copy"),
     ),
     h("pre", { tabindex: 0, class: "code", role: "region", "aria-label": "Code" }, code),
     h(

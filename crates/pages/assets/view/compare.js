@@ -1,8 +1,8 @@
 /** @file Two results side by side, played in step. A first video is chosen, then a second. */
 
 import { here } from "../core/api.js";
-import { announce, h, icon } from "../core/dom.js";
-import { shortened } from "../core/format.js";
+import { announce, h, icon, setText } from "../core/dom.js";
+import { shortened, sides } from "../core/format.js";
 import * as tasks from "../core/tasks.js";
 import { closeButton, dialog } from "./dialog.js";
 import { factList, factsOf } from "./facts.js";
@@ -79,14 +79,18 @@ function open(a, b) {
     h(
       "section",
       { class: "compare-side", "aria-label": n ? "Second video" : "First video" },
-      h("div", { class: "compare-stage" }, videos[n]),
+      stage(task, videos[n]),
       h(
-        "p",
-        { class: "compare-prompt" },
-        task.draft && h("span", { class: "badge is-inline" }, "Draft"),
-        shortened(task.prompt, 160),
+        "div",
+        { class: "compare-words" },
+        h(
+          "p",
+          { class: "compare-prompt" },
+          task.draft && h("span", { class: "badge" }, "Draft"),
+          shortened(task.prompt, 160),
+        ),
+        factList(rows[n], differing),
       ),
-      factList(rows[n], differing),
     ),
   );
   root.append(
@@ -102,6 +106,12 @@ function open(a, b) {
   root.showModal();
 }
 
+/** In the shape of its video, before a byte of it has arrived. @param {Task} task @param {HTMLVideoElement} video */
+function stage(task, video) {
+  const [width, height] = sides(task.size);
+  return h("div", { class: "compare-stage", style: { "--width": width, "--height": height } }, video);
+}
+
 /** One play button and one timeline for both. @param {HTMLVideoElement[]} videos */
 function transport([lead, other]) {
   const range = h("input", {
@@ -113,6 +123,7 @@ function transport([lead, other]) {
     "aria-label": "Time",
     oninput: () => seek(Number(range.value) / 1000),
   });
+  const time = h("output", { class: "value", "aria-label": "Time of the video" });
   const toggle = h("button", {
     type: "button",
     class: "icon-button is-round",
@@ -139,7 +150,13 @@ function transport([lead, other]) {
   }
   lead.addEventListener("play", () => show(true));
   lead.addEventListener("pause", () => show(false));
+  function showTime() {
+    const tenths = (/** @type {number} */ seconds) => seconds.toFixed(1);
+    setText(time, `${tenths(lead.currentTime)} / ${tenths(lead.duration || 0)} s`);
+  }
+  lead.addEventListener("durationchange", showTime);
   lead.addEventListener("timeupdate", () => {
+    showTime();
     range.value = String((lead.currentTime / length()) * 1000);
     range.style.setProperty("--filled", String(lead.currentTime / length()));
     const wanted = Math.min(lead.currentTime, other.duration || 0);
@@ -147,5 +164,5 @@ function transport([lead, other]) {
   });
   show(false);
   lead.addEventListener("loadeddata", play, { once: true });
-  return h("div", { class: "transport" }, toggle, range);
+  return h("div", { class: "transport" }, toggle, range, time);
 }

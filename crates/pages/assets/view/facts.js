@@ -1,7 +1,9 @@
 /** @file The facts of a task as rows of a list. */
 
-import { h } from "../core/dom.js";
+import { copy } from "../core/clipboard.js";
+import { h, icon } from "../core/dom.js";
 import { length, moment, sizeText, span } from "../core/format.js";
+import { toast } from "./toast.js";
 
 /** @typedef {import("../core/api.js").Task} Task */
 
@@ -26,6 +28,24 @@ export function factsOf(task) {
   return /** @type {[string, string][]} */ (rows.filter(([, value]) => value));
 }
 
+/** An id on one line, with a button that copies it. @param {string} id */
+const idLine = (id) =>
+  h(
+    "dd",
+    { class: "fact-id" },
+    h("span", { title: id }, id),
+    h(
+      "button",
+      {
+        type: "button",
+        class: "icon-button",
+        "aria-label": "Copy the ID",
+        onclick: () => copy(id).then(() => toast("Copied.")),
+      },
+      icon("copy"),
+    ),
+  );
+
 /**
  * @param {[string, string][]} rows
  * @param {Set<string>} [marked] names of rows that stand out
@@ -35,6 +55,6 @@ export const factList = (rows, marked = new Set()) =>
     "dl",
     { class: "facts" },
     rows.map(([name, value]) =>
-      h("div", { class: marked.has(name) ? "is-marked" : null }, h("dt", {}, name), h("dd", {}, value)),
+      h("div", { class: marked.has(name) ? "is-marked" : null }, h("dt", {}, name), name === "ID" ? idLine(value) : h("dd", {}, value)),
     ),
   );

@@ -5,13 +5,15 @@
 
 import { here } from "../core/api.js";
 import { h, icon, setAttribute, setStyle, setText } from "../core/dom.js";
-import { isCancelled, isUnfinished, shortened, sides, statusWord } from "../core/format.js";
+import { isCancelled, isUnfinished, sides, statusWord } from "../core/format.js";
 import * as tasks from "../core/tasks.js";
 import * as previews from "../gallery/previews.js";
 import { progressWords } from "../gallery/progress.js";
 import { actionsOf } from "./actions.js";
 import { closeButton, dialog } from "./dialog.js";
 import { factList, factsOf } from "./facts.js";
+import { hasKeys } from "./help.js";
+import { player } from "./player.js";
 
 /** @typedef {import("../core/api.js").Task} Task */
 
@@ -68,8 +70,11 @@ export function viewer(desk, { order, onClosed }) {
     event.preventDefault();
   }
 
-  /** @param {string} key */
-  function runKey(key) {
+  /** @param {string} pressed */
+  function runKey(pressed) {
+    if (pressed.length === 1 && !hasKeys()) return false;
+    // A Mac's key with the word "delete" is called Backspace.
+    const key = pressed === "Backspace" ? "Delete" : pressed.length === 1 ? pressed.toLowerCase() : pressed;
     const task = tasks.get(id);
     const action = task && actionsOf(task, desk).find((one) => one.key === key);
     action?.run();
@@ -107,20 +112,7 @@ export function viewer(desk, { order, onClosed }) {
 
   /** @param {Task} task */
   function content(task) {
-    if (task.status === "completed") {
-      const video = h("video", {
-        class: "player",
-        src: here(task.result_url),
-        poster: here(task.thumbnail_url),
-        controls: true,
-        loop: true,
-        playsinline: true,
-        "aria-label": shortened(task.prompt, 100),
-      });
-      // Only muted videos may start by themselves.
-      video.muted = video.autoplay = true;
-      return [video];
-    }
+    if (task.status === "completed") return [player(task)];
     if (task.status === "failed") {
       return [
         h(
@@ -250,7 +242,13 @@ export function viewer(desk, { order, onClosed }) {
   tasks.listen((changed) => changed.has(id) && draw());
   previews.listen((changed) => changed === id && draw());
   setInterval(() => id && draw(), 1000);
-  return { show, close: () => root.open && root.close(), isOpen: () => root.open };
+  return {
+    show,
+    close: () => root.open && root.close(),
+    isOpen: () => root.open,
+    /** The film, or what stands for it. */
+    picture: () => /** @type {HTMLElement | null} */ (stage.firstElementChild),
+  };
 }
 
 /** @param {Task} task */
