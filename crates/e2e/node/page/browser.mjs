@@ -35,8 +35,11 @@ export async function ask(word) {
 }
 
 /**
- * Opens the Studio. `expected` names the messages of the browser's console that this scenario provokes.
- * @param {{width?: number, height?: number, dark?: boolean, scale?: number, expected?: RegExp, path?: string}} [options]
+ * Opens the Studio. `expected` names the messages of the browser's console that this scenario provokes, `host` another
+ * host that its user's addresses lead to. With `clock`, the page's clock can be put forward; `platform` is what the
+ * browser says of its keyboard.
+ * @param {{width?: number, height?: number, dark?: boolean, scale?: number, still?: boolean, expected?: RegExp,
+ *   path?: string, host?: string, clock?: boolean, platform?: string}} [options]
  */
 export async function open({
   width = 1280,
@@ -46,6 +49,9 @@ export async function open({
   still = true,
   expected = /^$/,
   path = "/",
+  host = BASE,
+  clock = false,
+  platform = "",
 } = {}) {
   const browser = await chromium.launch({
     executablePath: process.env.KINORA_CHROMIUM ?? "/usr/bin/chromium",
@@ -60,6 +66,9 @@ export async function open({
     hasTouch: width < 600,
     isMobile: width < 600,
   });
+  if (clock) await context.clock.install();
+  if (platform)
+    await context.addInitScript((value) => Object.defineProperty(navigator, "platform", { get: () => value }), platform);
   const page = await context.newPage();
   page.setDefaultTimeout(PATIENCE_MS);
   const wrong = [];
@@ -72,7 +81,8 @@ export async function open({
   });
   page.on("request", (request) => {
     const url = request.url();
-    if (!url.startsWith(`${BASE}/`) && !/^(blob|data):/.test(url)) wrong.push(`a request elsewhere: ${url}`);
+    const isKnown = [BASE, host].some((one) => url.startsWith(`${one}/`));
+    if (!isKnown && !/^(blob|data):/.test(url)) wrong.push(`a request elsewhere: ${url}`);
   });
   await page.goto(BASE + path);
   return {
@@ -121,6 +131,15 @@ export const tile = (page, words) => page.locator(".tile").filter({ hasText: wor
 /** Waits until a tile shows this status. */
 export const reaches = (page, words, status) =>
   page.locator(`.tile[data-status=${status}]`).filter({ hasText: words }).first().waitFor();
+
+/** A button of the viewer. */
+export const action = (page, name) => page.locator(`.viewer[open] [data-action=${name}]`);
+
+/** Whether what `locator` finds has the focus. */
+export const hasFocus = (locator) => locator.evaluate((element) => element === document.activeElement);
+
+/** Waits until the page hears from the service. */
+export const isLive = (page) => page.locator("html[data-connection=live]").waitFor();
 
 /** Waits until the video of the viewer plays. */
 export const plays = (page) =>

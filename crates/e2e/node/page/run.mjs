@@ -1,10 +1,9 @@
 // Runs one scenario of the Studio: `node run.mjs NAME`. The service and the key come by KINORA_PAGE and KINORA_API_KEY.
 
-import * as looks from "./look.mjs";
-import * as pictures from "./pictures.mjs";
-import * as scenarios from "./scenarios.mjs";
+const FILES = ["scenarios", "current", "keys", "references", "view", "look", "pictures"];
 
-const scenario = { ...scenarios, ...looks, ...pictures }[process.argv[2]];
+const parts = await Promise.all(FILES.map((name) => import(`./${name}.mjs`)));
+const scenario = Object.assign({}, ...parts)[process.argv[2]];
 if (!scenario) throw new Error(`no scenario is called ${process.argv[2]}`);
 try {
   await scenario();

@@ -1,18 +1,16 @@
 // What people do with the Studio, by clicks and keys alone.
 
-import { KEY, assert, ask, choose, enter, open, plays, reaches, signIn, small, tile } from "./browser.mjs";
+import { KEY, action, assert, ask, choose, enter, hasFocus, open } from "./browser.mjs";
+import { plays, reaches, signIn, small, tile } from "./browser.mjs";
 
-const action = (page, name) => page.locator(`.viewer[open] [data-action=${name}]`);
+const PHONE = { width: 390, height: 844 };
 
 /** A wrong key is refused with words; the right one leads to an empty gallery, and from there to a video. */
-export async function first_visit() {
-  const { page, close } = await open();
+async function visit(options) {
+  const { page, close } = await open(options);
   await signIn(page, "kinora_wrong");
   await page.getByText("does not know this key").first().waitFor();
-  assert(
-    await page.getByLabel("API key").evaluate((input) => input === document.activeElement),
-    "the focus left the key",
-  );
+  assert(await hasFocus(page.getByLabel("API key")), "the focus left the key");
   assert(!(await page.evaluate(() => sessionStorage.getItem("kinora.key"))), "a wrong key was kept");
   await signIn(page);
   await page.getByRole("heading", { name: "Your first video" }).waitFor();
@@ -25,8 +23,10 @@ export async function first_visit() {
     .locator(".tile img")
     .first()
     .evaluate((image) => image.decode());
-  await tile(page, "A red balloon").locator(".frame").hover();
-  await page.locator(".sheet").waitFor();
+  if (!options.width) {
+    await tile(page, "A red balloon").locator(".frame").hover();
+    await page.locator(".sheet").waitFor();
+  }
   await tile(page, "A red balloon").locator(".tile-open").click();
   await plays(page);
   const [download] = await Promise.all([page.waitForEvent("download"), action(page, "download").click()]);
@@ -44,15 +44,13 @@ export async function first_visit() {
   }
   await page.keyboard.press("Escape");
   await page.keyboard.press("Escape");
-  assert(
-    await tile(page, "A red balloon")
-      .locator(".tile-open")
-      .evaluate((button) => button === document.activeElement),
-    "the focus did not come back",
-  );
+  assert(await hasFocus(tile(page, "A red balloon").locator(".tile-open")), "the focus did not come back");
   assert(!(await page.evaluate(() => JSON.stringify(localStorage))).includes(KEY), "the key outlives the tab");
   await close();
 }
+
+export const first_visit = () => visit({});
+export const first_visit_by_phone = () => visit(PHONE);
 
 /** A draft is made final, and both are seen side by side. */
 export async function draft_to_final() {
@@ -80,8 +78,10 @@ export async function draft_to_final() {
 }
 
 /** The form says why a model cannot do something, and an edit changes an earlier video. */
-export async function edit() {
-  const { page, close } = await enter();
+async function change(options) {
+  const { page, close } = await enter(options);
+  const isPhone = Boolean(options.width);
+  if (isPhone) await page.getByRole("button", { name: "New video" }).click();
   await choose(page, "Model", "kinora-b1");
   assert(await page.getByRole("switch", { name: "Draft first" }).isDisabled(), "kinora-b1 makes no drafts");
   await page.getByText("Not supported by kinora-b1. Use kinora-a1.").first().waitFor();
@@ -91,10 +91,12 @@ export async function edit() {
   await page.getByRole("button", { name: "Generate" }).click();
   await reaches(page, "A paper boat", "completed");
   await tile(page, "A paper boat").locator(".tile-open").click();
-  await page.keyboard.press("e");
+  if (isPhone) await action(page, "edit").click();
+  else await page.keyboard.press("e");
   assert(await page.getByRole("slider", { name: "Length" }).isDisabled(), "an edit has the length of its source");
   await page.getByLabel("Prompt").fill("The same at night, snow falls");
-  await page.keyboard.press("Control+Enter");
+  if (isPhone) await page.getByRole("button", { name: "Make the edit" }).click();
+  else await page.keyboard.press("Control+Enter");
   await reaches(page, "The same at night", "completed");
   await tile(page, "The same at night").locator(".tile-open").click();
   await page.getByText("Edit of a video").waitFor();
@@ -105,25 +107,47 @@ export async function edit() {
   await close();
 }
 
-/** A running video shows its preview and its progress, and a cancel ends it. */
+export const edit = () => change({});
+export const edit_by_phone = () => change(PHONE);
+
+/** A running video shows its preview and its progress, and a cancel ends it, after a question. */
 export async function cancel() {
   const { page, close } = await enter();
+  const question = page.getByRole("dialog", { name: "Cancel this video?" });
+  let cancels = 0;
+  page.on("request", (request) => (cancels += request.url().endsWith("/cancel") ? 1 : 0));
   await page.getByLabel("Prompt").fill("A ship crosses an ocean");
   await choose(page, "Size", "480p");
   await page.getByRole("slider", { name: "Length" }).press("End");
   await page.getByRole("button", { name: "Generate" }).click();
   await page.locator(".tile[data-status=in_progress] img.is-preview:not([hidden])").waitFor();
   await page.locator(".frame-words", { hasText: /Making, \d+ %, about \d+ s left/ }).waitFor();
+  await page.waitForFunction(() => /^\d+ % · Kinora Studio$/.test(document.title));
   await page.getByLabel("Prompt").fill("A second one that waits");
   await page.getByRole("button", { name: "Generate" }).click();
   await page.locator(".frame-words", { hasText: "Next in line" }).waitFor();
+  await page.waitForFunction(() => /^\d+ % of 2 videos · /.test(document.title));
   await page.getByRole("button", { name: "A second one" }).click();
   await action(page, "cancel").click();
+  await question.getByText("will not be made").waitFor();
+  await question.getByRole("button", { name: "Cancel video" }).click();
   await page.locator(".viewer[open] .status", { hasText: "Cancelled" }).waitFor();
   await page.keyboard.press("ArrowRight");
   await page.getByRole("progressbar").waitFor();
+  // The key that compares finished videos does nothing here.
   await page.keyboard.press("x");
+  await page.keyboard.press("Delete");
+  assert(await hasFocus(question.getByRole("button", { name: "Go on" })), "the question begins at what is lost");
+  await page.keyboard.press("Enter");
+  await question.waitFor({ state: "detached" });
+  await page.getByRole("progressbar").waitFor();
+  assert(cancels === 1, `${cancels} requests to cancel`);
+  await page.keyboard.press("Backspace");
+  await question.getByText(/is \d+ % done/).waitFor();
+  await question.getByRole("button", { name: "Cancel video" }).click();
   await page.locator(".viewer[open] .status", { hasText: "Cancelled" }).waitFor();
+  assert(cancels === 2, `${cancels} requests to cancel`);
+  assert((await page.title()) === "Kinora Studio", await page.title());
   await close();
 }
 
@@ -185,11 +209,30 @@ export async function operations() {
   assert(running.includes("kinora-a1") && /\d+ %/.test(running), running);
   const worker = await cells("Workers");
   assert(worker.includes("storyboard/") && worker.includes("1/1") && worker.includes("s ago"), worker);
+  await moves(page, dialog);
   await ask("cancel");
   await dialog.getByText("No task runs.").waitFor();
   await page.keyboard.press("Escape");
   await dialog.waitFor({ state: "detached" });
   await close();
+}
+
+/** A row stays the same while its bar moves, and so does a selection in it. */
+async function moves(page, dialog) {
+  const row = dialog.getByRole("table", { name: "Running" }).getByRole("row").nth(1);
+  const kept = await row.evaluateHandle((row) => {
+    getSelection().selectAllChildren(row.cells[0]);
+    return row;
+  });
+  const progress = (before) => {
+    const now = document.querySelector(".service .bar-fill").style.getPropertyValue("--progress");
+    return now !== before && now;
+  };
+  const before = await page.evaluate(progress);
+  await page.waitForFunction(progress, before);
+  assert(await kept.evaluate((row) => row.isConnected), "the rows are made anew");
+  const selected = await page.evaluate(() => getSelection().toString());
+  assert(selected.includes("kinora-a1"), `the selection is lost: ${selected}`);
 }
 
 /** An earlier request fills the form with all its settings, and a deleted video is gone. */

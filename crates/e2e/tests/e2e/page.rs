@@ -1,20 +1,27 @@
 //! Studio in a real browser: Debian's Chromium, driven by the scenarios of `node/page`. Each gets a service of its own
 //! and a project's key.
 
+mod code;
+
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
-use kinora_e2e::{Client, Server, Setup, keys, workspace};
+use kinora_e2e::{Client, Host, Server, Setup, Video, keys, studio, workspace};
 use serde_json::json;
 
-use crate::support::{narrow, narrow_on, quick, slow};
+use crate::support::{narrow, narrow_on, quick, reaching, slow, square};
 
 /// Browsers are large: one at a time.
 static BROWSER: Mutex<()> = Mutex::new(());
 
 /// Runs a scenario as the user of `client`; `obey` does what it asks for.
-fn scenario(name: &str, client: &Client, mut obey: impl FnMut(&str)) {
+fn scenario(name: &str, client: &Client, obey: impl FnMut(&str)) {
+    scenario_beside("", name, client, obey);
+}
+
+/// The same beside `host`, which has what the user's addresses lead to.
+fn scenario_beside(host: &str, name: &str, client: &Client, mut obey: impl FnMut(&str)) {
     let _alone = BROWSER.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = workspace().join("crates/e2e/node");
     let driver = folder.join("node_modules/playwright-core/package.json");
@@ -28,6 +35,7 @@ fn scenario(name: &str, client: &Client, mut obey: impl FnMut(&str)) {
         .arg(name)
         .env("KINORA_PAGE", client.base_url())
         .env("KINORA_API_KEY", client.key())
+        .env("KINORA_HOST", host)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -66,18 +74,28 @@ fn plain(name: &str) {
 fn furnish(client: &Client) {
     let mut other = quick("kinora-b1");
     other["prompt"] = json!("A lighthouse at night");
-    let mut broken = quick("kinora-a1");
-    broken["first_frame"] = json!("http://127.0.0.1:1024/none.png");
-    let [first, second, failed] =
-        [quick("kinora-a1"), other, broken].map(|body| client.submit(&body));
+    let [first, second] = [quick("kinora-a1"), other].map(|body| client.submit(&body));
     client.wait_completed(first.id());
     client.wait_completed(second.id());
-    client.wait_for(failed.id(), "failed");
+    fail(client);
+}
+
+/// A task whose picture cannot be fetched.
+fn fail(client: &Client) {
+    let mut body = quick("kinora-a1");
+    body["prompt"] = json!("A picture of nothing");
+    body["first_frame"] = json!("http://127.0.0.1:1024/none.png");
+    client.wait_for(client.submit(&body).id(), "failed");
 }
 
 #[test]
 fn a_first_visit_leads_to_a_finished_video_by_clicks_alone() {
     plain("first_visit");
+}
+
+#[test]
+fn a_first_visit_by_phone_leads_to_a_finished_video_too() {
+    plain("first_visit_by_phone");
 }
 
 #[test]
@@ -88,6 +106,117 @@ fn a_draft_is_made_final_and_compared_with_it() {
 #[test]
 fn an_edit_starts_from_a_video() {
     plain("edit");
+}
+
+#[test]
+fn an_edit_starts_from_a_video_by_phone_too() {
+    plain("edit_by_phone");
+}
+
+#[test]
+fn the_form_names_the_keys_of_the_keyboard() {
+    plain("apple");
+}
+
+#[test]
+fn the_age_of_a_finished_video_grows() {
+    let server = Server::start();
+    let client = server.newcomer();
+    client.wait_completed(client.submit(&square("kinora-a1")).id());
+    scenario("ages", &client, |_| ());
+}
+
+#[test]
+fn a_task_that_ends_before_the_stream_is_open_is_seen_to_end() {
+    let server = narrow().start();
+    let client = server.newcomer();
+    let mut task = None;
+    scenario("missed_end", &client, |word| match word {
+        "begin" => task = Some(client.wait_working(client.submit(&slow()).id())),
+        _ => {
+            let id = task.take().unwrap().id().to_owned();
+            client.post(&format!("/v1/videos/{id}/cancel")).video();
+            client.wait_for(&id, "failed");
+        }
+    });
+}
+
+#[test]
+fn what_others_delete_goes_away() {
+    let server = Server::start();
+    let client = server.newcomer();
+    let made = [(); 2].map(|()| client.submit(&square("kinora-a1")));
+    for video in &made {
+        client.wait_completed(video.id());
+    }
+    scenario("deleted_elsewhere", &client, |_| {
+        client.delete(&format!("/v1/videos/{}", made[1].id())).ok();
+    });
+}
+
+/// Two videos with sound, of other shapes.
+fn furnish_two(client: &Client) {
+    for body in [quick("kinora-a1"), square("kinora-a1")] {
+        client.wait_completed(client.submit(&body).id());
+    }
+}
+
+#[test]
+fn a_viewer_remembers_the_sound_and_shows_its_facts() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish_two(&client);
+    scenario("viewing", &client, |_| ());
+}
+
+#[test]
+fn a_comparison_shows_both_in_their_shapes() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish_two(&client);
+    scenario("comparing", &client, |_| ());
+}
+
+#[test]
+fn a_picture_grows_into_the_viewer_unless_motion_is_unwanted() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish_two(&client);
+    scenario("motion", &client, |_| ());
+}
+
+#[test]
+fn filters_and_the_search_show_what_they_say() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("filters", &client, |_| ());
+}
+
+#[test]
+fn single_keys_lead_through_the_page_and_can_be_turned_off() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("keys", &client, |_| ());
+}
+
+#[test]
+fn a_failure_says_why() {
+    let server = Server::start();
+    let client = server.newcomer();
+    scenario("failures", &client, |_| fail(&client));
+}
+
+#[test]
+fn pictures_and_sounds_are_shown_judged_and_used() {
+    let host = Host::start();
+    host.serve("photo.png", studio::landscape("photo.png", (640, 480)));
+    host.serve("small.png", studio::flat("small.png", (200, 200)));
+    host.serve("tone.wav", studio::tone("tone.wav", 440, 3.0));
+    let client = reaching().newcomer();
+    let address = host.url("");
+    scenario_beside(address.trim_end_matches('/'), "references", &client, |_| ());
 }
 
 #[test]
@@ -163,25 +292,18 @@ text_to_video = true
 "#;
 /// As many as the scenario expects.
 const TASKS: usize = 500;
-/// Of so many tasks one is made; the others are cancelled, which costs less.
-const MADE_OF: usize = 8;
 
+/// Painted, since a picture of one colour would be no work for a browser.
 #[test]
-fn five_hundred_tasks_scroll_without_long_frames() {
-    let server = Setup::default().config(TINY).start();
+fn five_hundred_videos_with_their_posters_scroll_without_long_frames() {
+    let server = Setup::default().config(TINY).painted().start();
     let client = server.newcomer();
-    let mut made = Vec::new();
-    for number in 0..TASKS {
-        let prompt = format!("A kite number {number}.");
-        let video = client.submit(&json!({"model": "tiny", "prompt": prompt, "seconds": 2}));
-        if number % MADE_OF == 0 {
-            made.push(video);
-        } else {
-            client
-                .post(&format!("/v1/videos/{}/cancel", video.id()))
-                .video();
-        }
-    }
+    let made: Vec<Video> = (0..TASKS)
+        .map(|number| {
+            let prompt = format!("A kite number {number}.");
+            client.submit(&json!({"model": "tiny", "prompt": prompt, "seconds": 2}))
+        })
+        .collect();
     for video in made {
         client.wait_completed(video.id());
     }
