@@ -29,6 +29,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0017_operations.sql"),
     include_str!("../../../../migrations/sqlite/0018_priority.sql"),
     include_str!("../../../../migrations/sqlite/0019_trace.sql"),
+    include_str!("../../../../migrations/sqlite/0020_checks.sql"),
 ];
 
 /// The schema version of this program.
@@ -241,37 +242,4 @@ pub(super) fn version(conn: &Connection) -> Result<u32, OpenError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_commit_is_synced() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("new/store.db");
-        for _ in 0..2 {
-            let conn = open_writer(&path, &SqliteOptions::default()).unwrap();
-            let pragma = |name| -> String {
-                let value = |row: &rusqlite::Row<'_>| row.get(0);
-                let value: rusqlite::types::Value =
-                    conn.pragma_query_value(None, name, value).unwrap();
-                format!("{value:?}")
-            };
-            assert_eq!(pragma("journal_mode"), r#"Text("wal")"#);
-            // 2 is FULL: https://sqlite.org/pragma.html#pragma_synchronous
-            assert_eq!(pragma("synchronous"), "Integer(2)");
-            assert_eq!(pragma("foreign_keys"), "Integer(1)");
-            assert_eq!(pragma("secure_delete"), "Integer(1)");
-        }
-    }
-
-    #[test]
-    fn processes_that_open_a_new_store_together_make_it_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("store.db");
-        std::thread::scope(|scope| {
-            for _ in 0..8 {
-                scope.spawn(|| drop(open_writer(&path, &SqliteOptions::default()).unwrap()));
-            }
-        });
-    }
-}
+mod tests;
