@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Effects, Ending, Event, Record, Refused};
 use kinora_contract::{Reading, TaskId};
-use rusqlite::Connection;
+use rusqlite::{CachedStatement, Connection};
 
 use super::chore_rows;
 use super::delivery_rows;
@@ -20,13 +20,14 @@ use crate::queue::{Change, Index, alone};
 use crate::tallies::Tallies;
 use crate::usages::Charge;
 
-/// An open transaction, with the queue as it will be afterwards.
-#[derive(Debug)]
+/// An open transaction, with the queue as it will stand after it.
 pub(super) struct Batch<'a> {
     pub(super) conn: &'a Connection,
     /// Its start time.
     pub(super) now: Reading,
     standing: &'a mut Standing,
+    /// Adds tasks; looked up for the first of them, not for each.
+    adding: Option<CachedStatement<'a>>,
     changes: Vec<Change>,
     charges: Vec<Charge>,
     endings: Vec<Ending>,
@@ -49,6 +50,7 @@ impl<'a> Batch<'a> {
             now,
             gaps: standing.gaps.clone(),
             standing,
+            adding: None,
             changes: Vec::new(),
             charges: Vec::new(),
             endings: Vec::new(),
@@ -107,7 +109,12 @@ impl<'a> Batch<'a> {
 
     /// Adds a record.
     pub(super) fn insert(&mut self, record: Arc<Record>) -> Done<()> {
-        rows::insert(self.conn, &record)?;
+        let mut adding = match self.adding.take() {
+            Some(adding) => adding,
+            None => rows::adding(self.conn)?,
+        };
+        rows::add(&mut adding, &record)?;
+        self.adding = Some(adding);
         self.gaps.accept(record.task.id.created_at_ms());
         self.follow(&record.task.project, &Effects::of(None, Some(&record)))?;
         self.note(record.task.id, Some(record));

@@ -7,6 +7,9 @@ use super::fault::Done;
 
 /// Adds files to remove.
 pub(super) fn note_files(conn: &Connection, keys: &[String]) -> Done<()> {
+    if keys.is_empty() {
+        return Ok(());
+    }
     let mut query = conn.prepare_cached(
         "INSERT OR IGNORE INTO chores (kind, subject) VALUES ('remove_file', ?1)",
     )?;

@@ -73,7 +73,11 @@ impl<R: Copy + Ord + Debug> Lines<R> {
     }
 
     pub(super) fn join(&mut self, spot: Spot<'_>, rank: R, id: TaskId) {
-        let line = self.models.entry(spot.model.to_owned()).or_default();
+        // Looked up first: the name is copied only for the first task of a model.
+        let line = match self.models.get_mut(spot.model) {
+            Some(line) => line,
+            None => self.models.entry(spot.model.to_owned()).or_default(),
+        };
         line.reorder(spot.project, rank, rank, |tasks| {
             tasks.insert(spot.place, id);
         });
@@ -118,14 +122,23 @@ impl<R: Copy + Ord> Line<R> {
         after: R,
         change: impl FnOnce(&mut BTreeMap<QueuePlace, TaskId>),
     ) {
-        let mut tasks = self.projects.remove(project).unwrap_or_default();
-        if let Some(head) = tasks.keys().next() {
-            self.order.remove(&(before, head.seq, project.clone()));
+        let tasks = self.projects.entry(project.clone()).or_default();
+        let first = |tasks: &BTreeMap<Place, TaskId>| tasks.keys().next().map(|head| head.seq);
+        let old = first(tasks);
+        change(tasks);
+        let new = first(tasks);
+        if new.is_none() {
+            self.projects.remove(project);
         }
-        change(&mut tasks);
-        if let Some(head) = tasks.keys().next() {
-            self.order.insert((after, head.seq, project.clone()));
-            self.projects.insert(project.clone(), tasks);
+        // Most tasks join behind others, which moves nobody.
+        if (before, old) == (after, new) {
+            return;
+        }
+        if let Some(seq) = old {
+            self.order.remove(&(before, seq, project.clone()));
+        }
+        if let Some(seq) = new {
+            self.order.insert((after, seq, project.clone()));
         }
     }
 }
