@@ -44,6 +44,10 @@ fn media_type(headers: &HeaderMap) -> Result<MediaType, ApiError> {
         .get(header::CONTENT_TYPE)
         .and_then(|value| value.to_str().ok())
         .unwrap_or_default();
+    // What nearly all send.
+    if text == "application/json" {
+        return Ok(MediaType::Json);
+    }
     let essence = text.split(';').next().unwrap_or_default().trim();
     let media_type = match essence.to_ascii_lowercase().as_str() {
         "application/json" => MediaType::Json,

@@ -33,8 +33,8 @@ pub(crate) struct Reader<T> {
     pub(crate) kind: Kind,
     /// The type as the documents name it.
     pub(crate) type_name: &'static str,
-    /// Reads the value of the named field; refuses another type.
-    pub(crate) read: fn(&str, &Value) -> Result<T, Refusal>,
+    /// The value of a field by its name; refuses another type.
+    pub(crate) read: fn(&str, Value) -> Result<T, Refusal>,
     /// The URLs in a value.
     pub(crate) urls: fn(&T) -> &[String],
 }
@@ -127,24 +127,24 @@ pub(crate) fn wrong_type(param: impl Into<String>, expected: &str) -> Refusal {
     Refusal::of(ErrorCode::InvalidType, param, message)
 }
 
-/// Reads the field `name`; `None` if it is absent.
-pub(crate) fn read<T>(
-    sent: &Map<String, Value>,
+/// Takes the field `name` out of those sent; `None` where it is absent.
+pub(crate) fn take<T>(
+    sent: &mut Map<String, Value>,
     name: &str,
     reader: &Reader<T>,
 ) -> Result<Option<T>, Refusal> {
-    let value = sent.get(name).map(|value| (reader.read)(name, value));
+    let value = sent.remove(name).map(|value| (reader.read)(name, value));
     value.transpose()
 }
 
-fn text(name: &str, value: &Value) -> Result<String, Refusal> {
+fn text(name: &str, value: Value) -> Result<String, Refusal> {
     match value {
-        Value::String(text) => Ok(text.clone()),
+        Value::String(text) => Ok(text),
         _ => Err(wrong_type(name, "a string")),
     }
 }
 
-fn flag(name: &str, value: &Value) -> Result<bool, Refusal> {
+fn flag(name: &str, value: Value) -> Result<bool, Refusal> {
     let flag = value.as_bool();
     flag.ok_or_else(|| wrong_type(name, "true or false"))
 }
@@ -165,21 +165,20 @@ fn whole(value: &Value) -> Option<i64> {
     (real.fract() == 0.0).then_some(real as i64)
 }
 
-fn integer(name: &str, value: &Value) -> Result<i64, Refusal> {
-    whole(value).ok_or_else(|| wrong_type(name, "an integer"))
+fn integer(name: &str, value: Value) -> Result<i64, Refusal> {
+    whole(&value).ok_or_else(|| wrong_type(name, "an integer"))
 }
 
-fn number(name: &str, value: &Value) -> Result<f64, Refusal> {
+fn number(name: &str, value: Value) -> Result<f64, Refusal> {
     let number = value.as_f64();
     number.ok_or_else(|| wrong_type(name, "a number"))
 }
 
-/// `seconds` is a number, or a string that holds a number or "auto"; other strings are wrong
-/// values, not wrong types. A form sends text in both cases, so the text is parsed as a JSON
-/// number.
-fn seconds(name: &str, value: &Value) -> Result<SecondsField, Refusal> {
-    let field = match value {
-        Value::Number(number) => whole(value).map_or_else(
+/// `seconds` is a number, or a string that holds one or "auto"; other strings are wrong values, not wrong types.
+/// A form sends text for both, so that text is parsed as a JSON number.
+fn seconds(name: &str, value: Value) -> Result<SecondsField, Refusal> {
+    let field = match &value {
+        Value::Number(number) => whole(&value).map_or_else(
             || SecondsField::Other(number.to_string()),
             SecondsField::Number,
         ),
@@ -198,9 +197,9 @@ fn seconds(name: &str, value: &Value) -> Result<SecondsField, Refusal> {
 }
 
 /// A URL, or OpenAI's object `{"image_url": URL}`.
-fn input_reference(name: &str, value: &Value) -> Result<String, Refusal> {
-    let object = match value {
-        Value::String(url) => return Ok(url.clone()),
+fn input_reference(name: &str, value: Value) -> Result<String, Refusal> {
+    let mut object = match value {
+        Value::String(url) => return Ok(url),
         Value::Object(object) => object,
         _ => {
             return Err(wrong_type(
@@ -214,30 +213,30 @@ fn input_reference(name: &str, value: &Value) -> Result<String, Refusal> {
         let message = format!("'{name}' takes only 'image_url'.");
         return Err(Refusal::of(ErrorCode::UnknownParameter, param, message));
     }
-    match object.get("image_url") {
-        Some(Value::String(url)) => Ok(url.clone()),
+    match object.remove("image_url") {
+        Some(Value::String(url)) => Ok(url),
         _ => Err(wrong_type(format!("{name}.image_url"), "a URL string")),
     }
 }
 
-fn texts(name: &str, value: &Value) -> Result<Vec<String>, Refusal> {
+fn texts(name: &str, value: Value) -> Result<Vec<String>, Refusal> {
     let Value::Array(items) = value else {
         return Err(wrong_type(name, "an array of URL strings"));
     };
-    let read = |(index, item): (usize, &Value)| match item {
-        Value::String(text) => Ok(text.clone()),
+    let read = |(index, item)| match item {
+        Value::String(text) => Ok(text),
         _ => Err(wrong_type(format!("{name}[{index}]"), "a URL string")),
     };
-    items.iter().enumerate().map(read).collect()
+    items.into_iter().enumerate().map(read).collect()
 }
 
-fn pairs(name: &str, value: &Value) -> Result<BTreeMap<String, String>, Refusal> {
+fn pairs(name: &str, value: Value) -> Result<BTreeMap<String, String>, Refusal> {
     let Value::Object(object) = value else {
         return Err(wrong_type(name, "an object of strings"));
     };
-    let read = |(key, value): (&String, &Value)| match value {
-        Value::String(text) => Ok((key.clone(), text.clone())),
+    let read = |(key, value)| match value {
+        Value::String(text) => Ok((key, text)),
         _ => Err(wrong_type(name, "an object whose values are strings")),
     };
-    object.iter().map(read).collect()
+    object.into_iter().map(read).collect()
 }

@@ -83,13 +83,15 @@ impl TaskIds {
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0_u8; DIGITS];
+        let mut text = [0_u8; PREFIX.len() + DIGITS];
+        let (prefix, digits) = text.split_at_mut(PREFIX.len());
+        prefix.copy_from_slice(PREFIX.as_bytes());
         let mut rest = self.0;
-        for slot in text.iter_mut().rev() {
+        for slot in digits.iter_mut().rev() {
             *slot = ALPHABET[(rest & 31) as usize];
             rest >>= 5;
         }
-        write!(f, "{PREFIX}{}", String::from_utf8_lossy(&text))
+        f.write_str(str::from_utf8(&text).unwrap_or_default())
     }
 }
 

@@ -154,9 +154,10 @@ macro_rules! request_fields {
             urls: |request| request.$name.as_ref().map_or(&[], $reader.urls),
         }),+];
 
-        fn read(sent: &Map<String, Value>) -> Result<SubmitRequest, Refusal> {
+        /// Takes out of `sent` every field that some model takes.
+        fn take(sent: &mut Map<String, Value>) -> Result<SubmitRequest, Refusal> {
             Ok(SubmitRequest {
-                $($name: fields::read(sent, stringify!($name), &$reader)?,)+
+                $($name: fields::take(sent, stringify!($name), &$reader)?,)+
                 never_supported: NEVER_SUPPORTED.iter().copied().find(|name| sent.contains_key(*name)),
             })
         }
@@ -296,9 +297,13 @@ impl SubmitRequest {
     /// `invalid_type` or `unknown_parameter`, in this order.
     pub fn from_fields(mut sent: Map<String, Value>) -> Result<Self, Refusal> {
         sent.retain(|_, value| !value.is_null());
-        let request = read(&sent)?;
-        // The first by name, so that the answer does not depend on the order of the map.
-        match sent.keys().filter(|name| !is_known(name)).min() {
+        let request = take(&mut sent)?;
+        // The least by name, so that the answer does not depend on how the map is ordered.
+        match sent
+            .keys()
+            .filter(|name| !NEVER_SUPPORTED.contains(&name.as_str()))
+            .min()
+        {
             Some(name) => Err(unknown_field(name, FIELDS.iter().map(|field| field.name))),
             None => Ok(request),
         }
