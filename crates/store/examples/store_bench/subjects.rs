@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, FrameSize, Inputs, ManualClock, Priority, Seconds, Size, StoredFile, TaskId,
-    VideoSpec,
+    Artifact, Clock, FrameSize, Inputs, Priority, Seconds, Size, SteadyMs, StoredFile, TaskId,
+    UnixMs, VideoSpec,
 };
 use kinora_store::{
     ClaimRequest, NewTask, OpenOptions, PostgresOptions, QueueBounds, Stores, Time, migrate, open,
@@ -65,9 +65,23 @@ pub(crate) async fn opened(url: &str) -> Result<Stores, Failure> {
             time: Time::Clock,
             ..PostgresOptions::default()
         },
-        ..OpenOptions::new(Arc::new(ManualClock::at(NOW_MS)))
+        ..OpenOptions::new(Arc::new(BenchClock(Instant::now())))
     };
     Ok(open(url, &options).await?)
+}
+
+/// The wall clock stands still, so that nothing expires; leases and caches grow old as in earnest.
+#[derive(Debug)]
+struct BenchClock(Instant);
+
+impl Clock for BenchClock {
+    fn now_ms(&self) -> UnixMs {
+        NOW_MS
+    }
+
+    fn steady_ms(&self) -> SteadyMs {
+        u64::try_from(self.0.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
 }
 
 /// An id whose order is that of its number.
