@@ -50,7 +50,7 @@ pub(crate) async fn read(
     let (task, has_waited) = match wait {
         // Boxed: a wait would enlarge the future of every poll.
         Some(wait) => Box::pin(long_poll::changed(&api, &key.key, id, wait)).await?,
-        None => (api.own_task(&key.key.project, id).await?, false),
+        None => (api.polled_task(&key.key.project, id).await?, false),
     };
     let position = api.position(&task).await?;
     let mut response = json_bytes(StatusCode::OK, api.object_json(&task, position)?);

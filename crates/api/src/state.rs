@@ -130,6 +130,16 @@ impl Api {
         found.ok_or_else(ApiError::video_not_found)
     }
 
+    /// The same, as a poll may show it.
+    pub(crate) async fn polled_task(
+        &self,
+        project: &str,
+        id: TaskId,
+    ) -> Result<Arc<Task>, ApiError> {
+        let found = self.tasks.poll(project, id).await?;
+        found.ok_or_else(ApiError::video_not_found)
+    }
+
     /// The public object of a task; refused if the task has expired.
     pub(crate) async fn object(&self, task: &Task) -> Result<VideoObject, ApiError> {
         self.object_at(task, self.position(task).await?)

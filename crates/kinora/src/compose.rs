@@ -127,6 +127,7 @@ async fn open(config: &Config, tracer: Tracer) -> Result<Opened, Failure> {
         },
         postgres: PostgresOptions {
             token_stride,
+            polled_ms_max: config.store.poll_age_ms_max.into(),
             listen_at: Some(&config.store.listen_url)
                 .filter(|url| !url.is_empty())
                 .map(|url| DirectAddress(url.clone())),

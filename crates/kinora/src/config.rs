@@ -85,6 +85,7 @@ pub(crate) struct Log {
 pub(crate) struct Store {
     pub(crate) url: String,
     pub(crate) listen_url: String,
+    pub(crate) poll_age_ms_max: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -253,6 +254,7 @@ impl Config {
                 "Set both http.tls_certificate and http.tls_key, or neither.",
             ));
         }
+        self.check_store()?;
         self.check_results()?;
         self.check_policy()?;
         self.check_provenance()?;

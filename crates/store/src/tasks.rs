@@ -42,10 +42,20 @@ pub trait Tasks: Reads {
     /// [`StoreError`] if it cannot be read.
     async fn get(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError>;
 
-    /// One page of a project's tasks by creation, without expired ones. The page ends early, but
-    /// not before its first task, if more tasks would exceed
-    /// [`kinora_contract::limits::PAGE_BYTES_MAX`] ([`kinora_contract::listed_bytes`]). A task that
-    /// cannot be read is logged and omitted. Blocks no thread that serves other calls.
+    /// The same for a client that polls. Where several processes serve the store, an unfinished task may be shown as it
+    /// was a moment ago, if another process has changed it meanwhile; but never as it was before something else that
+    /// this process has shown or done.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it cannot be read.
+    async fn poll(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        self.get(project, id).await
+    }
+
+    /// One page of a project's tasks by creation, expired ones left out. It has fewer tasks than
+    /// asked for where they would take more than [`kinora_contract::limits::PAGE_BYTES_MAX`] in
+    /// all ([`kinora_contract::listed_bytes`]), but at least one. One that cannot be read is left out and
+    /// logged, and ends no list. It blocks no thread that serves other calls.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.

@@ -172,6 +172,15 @@ impl Server {
         asked.status().is_ok_and(|status| status.success())
     }
 
+    /// What the server has logged so far.
+    ///
+    /// # Panics
+    /// Where there is no log.
+    pub fn log(&self) -> String {
+        let log = fs::read(self.folder.join("log")).expect("a log");
+        String::from_utf8_lossy(&log).into_owned()
+    }
+
     /// The port on the loopback address.
     pub const fn port(&self) -> u16 {
         self.port

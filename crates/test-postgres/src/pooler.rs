@@ -21,12 +21,21 @@ impl Pooler {
     /// # Panics
     /// Where it does not start.
     pub fn before(server: &Server, connections: u32) -> Option<Self> {
+        Self::that_ignores(server, connections, "")
+    }
+
+    /// The same; it ignores these parameters of a client's connection instead of refusing them.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn that_ignores(server: &Server, connections: u32, ignored: &str) -> Option<Self> {
         let program = find()?;
         let (folder, port) = (new_folder(), free_port());
         let settings = format!(
             "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = trust\nauth_file = {}\npool_mode = transaction\n\
-             default_pool_size = {connections}\nmax_client_conn = 1000\n",
+             default_pool_size = {connections}\nmax_client_conn = 1000\n\
+             ignore_startup_parameters = {ignored}\n",
             server.port(),
             folder.join("users").display(),
         );

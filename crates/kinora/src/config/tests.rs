@@ -118,6 +118,11 @@ fn what_is_wrong_is_named() {
         ("base_url = \"example.com\"", &[], "base_url"),
         ("listen = \":8080\"", &[], "listen: ':8080' names no host"),
         ("[log]\nlevel = \"kinora_api=loud\"", &[], "log.level"),
+        (
+            "[store]\npoll_age_ms_max = 10001",
+            &[],
+            "store.poll_age_ms_max",
+        ),
         ("[results]\nurl = \"s3:bucket\"", &[], "s3://BUCKET/PREFIX"),
         ("[results]\nurl = \"ftp://host\"", &[], "results.url"),
         (

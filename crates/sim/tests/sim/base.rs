@@ -58,6 +58,7 @@ impl Base {
         let postgres = PostgresOptions {
             time: Time::Clock,
             cached_ms_max: 0,
+            polled_ms_max: 0,
             totals_ms_max: 0,
             positions_ms_max: 0,
             notify_every_ms: 1,

@@ -100,7 +100,7 @@ impl Subject {
             tasks.insert(task(own, PROJECT)).await?;
             self.note("durable submit", begun);
             let begun = Instant::now();
-            tasks.get(PROJECT, own).await?.ok_or("no task")?;
+            tasks.poll(PROJECT, own).await?.ok_or("no task")?;
             tasks.positions(&[own]).await?;
             self.note("poll of a waiting task, with its position", begun);
             let begun = Instant::now();

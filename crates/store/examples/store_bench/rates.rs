@@ -201,7 +201,7 @@ async fn polls(stores: &Stores, clients: u64) -> Result<(), Failure> {
             while begun.elapsed() < LENGTH {
                 let asked = id((waits.len() as u64 % 10) * 1_000 + client);
                 let sent = Instant::now();
-                let found = tasks.get(&project, asked).await?;
+                let found = tasks.poll(&project, asked).await?;
                 found.ok_or("a task is missing")?;
                 tasks.positions(&[asked]).await?;
                 waits.push(sent.elapsed());

@@ -46,6 +46,11 @@ impl Tasks for FaultyStore {
         self.call(Method::Get, call).await
     }
 
+    async fn poll(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        let call = self.inner.tasks.poll(project, id);
+        self.call(Method::Get, call).await
+    }
+
     async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
         let call = self.inner.tasks.list(request);
         self.call(Method::List, call).await

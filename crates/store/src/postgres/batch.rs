@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use kinora_contract::lifecycle::{CallOff, Effects, Event, Record, Refused};
 use kinora_contract::{Reading, TaskId, UnixMs};
-use tokio_postgres::Client;
 
 use super::fault::{Done, Fault, corrupt};
+use super::rows::Version;
+use super::session::Session;
 use super::statement::Statement;
 use super::totals::Totals;
 use crate::gap::Gaps;
@@ -22,9 +23,11 @@ use crate::{Callback, Gap, StoreError};
 
 /// An open transaction.
 pub(super) struct Batch<'a> {
-    pub(super) client: &'a Client,
-    /// Time of its start.
+    pub(super) session: &'a Session,
+    /// When it began.
     pub(super) now: Reading,
+    /// Of the rows that it writes.
+    pub(super) version: Option<Version>,
     pub(super) tasks: HashMap<TaskId, Slot>,
     pub(super) projects: BTreeMap<String, Project>,
     /// Bound idempotency keys, by project and key.
@@ -139,13 +142,13 @@ pub(super) struct New {
 impl Batch<'_> {
     /// Runs a query in this transaction, or changes rows that nothing else in it sees.
     pub(super) async fn query(&self, statement: Statement) -> Done<Vec<tokio_postgres::Row>> {
-        Ok(statement.run(self.client).await?)
+        Ok(self.session.run(&statement).await?)
     }
 
     /// The same for a statement that changes something.
     pub(super) async fn change(&mut self, statement: Statement) -> Done<Vec<tokio_postgres::Row>> {
         self.wrote = true;
-        Ok(statement.run(self.client).await?)
+        Ok(self.session.run(&statement).await?)
     }
 
     /// The record with the changes of this transaction. Its row is locked.
@@ -338,7 +341,20 @@ impl Batch<'_> {
         Ok(ids)
     }
 
-    /// Projects whose sums change.
+    /// Those of `named`, and of the tasks that idempotency keys are bound to, that were read and have not changed.
+    pub(super) fn unchanged(&self, named: impl Iterator<Item = TaskId>) -> Vec<TaskId> {
+        let bound = self.bindings.values().map(|binding| binding.task);
+        let is_unchanged = |slot: &Slot| match (&slot.stored, &slot.now) {
+            (Some(stored), Some(now)) => Arc::ptr_eq(stored, now),
+            _ => false,
+        };
+        named
+            .chain(bound)
+            .filter(|id| self.tasks.get(id).is_some_and(is_unchanged))
+            .collect()
+    }
+
+    /// Projects whose sums are changed.
     pub(super) fn charged(&self) -> BTreeSet<&str> {
         let changed = self.projects.iter().filter(|(_, project)| {
             let is_moved = project.turn > 0 || project.last_fetch > 0;

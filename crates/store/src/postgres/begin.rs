@@ -3,14 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 
 use kinora_contract::{Clock, Reading};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Row;
 
+use super::asked::Asked;
 use super::batch::{Batch, New, Project, Sums};
 use super::fault::{Done, corrupt};
 use super::insert;
 use super::job::Needs;
-use super::rows;
-use super::statement::{Asked, Statement, run_all};
+use super::rows::{self, Version};
+use super::session::Session;
+use super::statement::Statement;
 use super::totals::{Summed, Totals};
 use crate::{PostgresOptions, Time};
 
@@ -36,27 +38,27 @@ const SUMS: &str = "name, bytes, tasks, waiting, unfinished, newest_ms, newest_s
 /// Begins a transaction. It writes and locks the lane's row first, so a later query for the outcome
 /// of this transaction waits until it has ended.
 pub(super) async fn begin<'a>(
-    client: &'a Client,
+    session: &'a Session,
     needs: &Needs,
     origin: Origin,
-    judges: Judges<'_>,
+    judges: Judges<'a>,
 ) -> Done<Batch<'a>> {
-    let batch = try_begin(client, needs, origin, judges).await?;
+    let batch = try_begin(session, needs, origin, judges).await?;
     let names = needs.projects.iter();
     let missing = names.filter(|name| !batch.projects.contains_key(*name));
     let missing: Vec<String> = missing.cloned().collect();
     if missing.is_empty() {
         return Ok(batch);
     }
-    add_projects(client, missing).await?;
-    try_begin(client, needs, origin, judges).await
+    add_projects(session, missing).await?;
+    try_begin(session, needs, origin, judges).await
 }
 
 async fn try_begin<'a>(
-    client: &'a Client,
+    session: &'a Session,
     needs: &Needs,
     origin: Origin,
-    judges: Judges<'_>,
+    judges: Judges<'a>,
 ) -> Done<Batch<'a>> {
     let fresh = judges.summed.fresh();
     let asks_totals = needs.totals && fresh.is_none();
@@ -70,10 +72,12 @@ async fn try_begin<'a>(
     let of_bound = asked.when(!needs.keys.is_empty(), || bound_tasks(needs));
     let claimable = asked.when(needs.claims > 0, any_claimable);
     let sums = asked.when(asks_totals, Summed::ask);
-    let mut answers = asked.send(client).await?;
+    let mut answers = asked.send(session).await?;
+    let marked = answers.take(Some(marked));
     let mut batch = Batch {
-        client,
-        now: now(judges, &answers.take(Some(marked)))?,
+        session,
+        now: now(judges, &marked)?,
+        version: marked.first().map(version).transpose()?,
         tasks: HashMap::new(),
         projects: BTreeMap::new(),
         bindings: HashMap::new(),
@@ -117,14 +121,19 @@ fn now(judges: Judges<'_>, server: &[Row]) -> Done<Reading> {
     })
 }
 
-/// Writes the lane's row, and sets limits for this transaction only, so that a pooler's connection
-/// keeps no setting.
+/// The version of the rows that the transaction writes.
+fn version(marked: &Row) -> Done<Version> {
+    let transaction: i64 = marked.try_get("transaction")?;
+    Ok(Version::of_transaction(transaction.unsigned_abs()))
+}
+
+/// Writes the lane's row, and sets the limits of this transaction alone, so that a pooler's connection keeps no setting.
 fn mark(origin: Origin, options: &PostgresOptions) -> Statement {
     Statement::new(
         "INSERT INTO lanes (id, batch, at_ms) \
          VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) \
          ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at_ms = excluded.at_ms \
-         RETURNING at_ms, set_config('statement_timeout', $3, true), \
+         RETURNING at_ms, txid_current() AS transaction, set_config('statement_timeout', $3, true), \
          set_config('idle_in_transaction_session_timeout', $3, true)",
     )
     .int(origin.lane)
@@ -199,14 +208,14 @@ fn keep_projects(batch: &mut Batch<'_>, found: &[Row]) -> Done<()> {
     Ok(())
 }
 
-/// Adds the rows of projects that get their first task, in a separate transaction: reads under the
-/// lock of a project must follow the lock.
-async fn add_projects(client: &Client, missing: Vec<String>) -> Done<()> {
+/// Adds the rows of projects that have their first task now, in a transaction of their own: what is read under the
+/// lock of a project must be read after it was taken.
+async fn add_projects(session: &Session, missing: Vec<String>) -> Done<()> {
     let add = Statement::new(
         "INSERT INTO projects (name) SELECT name FROM unnest($1) AS n(name) ORDER BY name ON CONFLICT DO NOTHING",
     );
-    let statements = vec![Statement::new("ROLLBACK"), add.texts(missing)];
-    run_all(client, statements).await?;
+    let statements = [Statement::new("ROLLBACK"), add.texts(missing)];
+    session.run_all(&statements).await?;
     Ok(())
 }
 

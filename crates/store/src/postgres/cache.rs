@@ -1,58 +1,54 @@
-//! Recently read ended tasks, for clients that poll them again and again. An entry lasts for a
-//! limited time; a change by this process or a notice of a change by another replaces or ends it at
-//! once. A waiting or running task has no entry: a client that polls several processes would see it
-//! go back. While the server is unreachable, entries last longer.
+//! Tasks that were read a moment ago, for those that are polled again and again. An entry is shown for a limited time; what
+//! this process changes, and what others say that they changed, replaces or ends it at once. While the server cannot be
+//! reached, an ended task is shown for longer.
+//!
+//! No poll of this process sees a task go back. Each entry knows until when its task may have been read, and only what was
+//! asked for after that replaces it. Of two states that were read or written at the same time nobody knows which is the
+//! later one: then the entry knows nothing, and the next poll reads. These times are places in the order of events in this
+//! process, which no clock can tell apart.
 
-use std::collections::{HashMap, VecDeque};
+mod kept;
+
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kinora_contract::lifecycle::Record;
 use kinora_contract::{Clock, TaskId};
+use tokio::sync::Notify;
 
+use self::kept::{Kept, Known};
+use super::rows::Version;
 use crate::PostgresOptions;
+use crate::queue::Change;
 
-/// Size of an entry without its record, in bytes.
-const ENTRY_BYTES: u64 = 128;
+/// A task as it was read or written.
+#[derive(Clone, Debug)]
+pub(super) struct Seen {
+    pub(super) record: Arc<Record>,
+    /// Of its row; `None` where that is unknown.
+    pub(super) version: Option<Version>,
+}
+
+/// When a question or a transaction began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Begun {
+    place: u64,
+    at: Duration,
+}
 
 /// Records by their ids.
 #[derive(Debug)]
 pub(super) struct Cache {
     clock: Arc<dyn Clock>,
     age_max: Duration,
+    polled_age_max: Duration,
     last_known_max: Duration,
-    bytes_max: u64,
+    /// The last place in the order of events.
+    place: AtomicU64,
     kept: Mutex<Kept>,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
-    entries: HashMap<TaskId, Entry>,
-    /// Keys in the order of their insertion, including replaced ones.
-    order: VecDeque<(TaskId, u64)>,
-    bytes: u64,
-    /// Number of the latest entry.
-    number: u64,
-    /// Time of a notice that did not name the changed tasks.
-    cleared: Option<Duration>,
-}
-
-#[derive(Debug)]
-struct Entry {
-    record: Option<Arc<Record>>,
-    /// Time at which the record was current.
-    at: Duration,
-    number: u64,
-}
-
-impl Entry {
-    fn bytes(&self) -> u64 {
-        ENTRY_BYTES
-            + self
-                .record
-                .as_ref()
-                .map_or(0, |record| record.memory_bytes())
-    }
+    /// A task is polled that was not polled lately.
+    pub(super) polled: Arc<Notify>,
 }
 
 impl Cache {
@@ -60,92 +56,148 @@ impl Cache {
         Self {
             clock,
             age_max: Duration::from_millis(options.cached_ms_max),
+            polled_age_max: Duration::from_millis(options.polled_ms_max),
             last_known_max: Duration::from_millis(options.last_known_ms_max),
-            bytes_max: options.cached_bytes_max,
-            kept: Mutex::default(),
+            place: AtomicU64::new(0),
+            kept: Mutex::new(Kept::bounded(
+                options.cached_bytes_max,
+                options.cached_ms_max > 0,
+            )),
+            polled: Arc::default(),
         }
     }
 
-    /// The record or its absence, if known for the present.
+    /// An ended task or its absence, if that is known for the present.
     pub(super) fn get(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
-        let now = self.clock.steady();
-        let kept = self.kept();
-        let entry = kept.entries.get(&id)?;
-        let is_fresh = now.saturating_sub(entry.at) < self.age_max;
-        is_fresh.then(|| entry.record.clone())
+        self.kept().look(id)?.if_ended(self.now(), self.age_max)
     }
 
-    /// The last known record or its absence, for use while the server is unreachable.
-    pub(super) fn get_last(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
-        let now = self.clock.steady();
-        let kept = self.kept();
-        let entry = kept.entries.get(&id)?;
-        let is_recent = now.saturating_sub(entry.at) < self.last_known_max;
-        is_recent.then(|| entry.record.clone())
-    }
-
-    /// The present, for [`Cache::offer`].
-    pub(super) fn now(&self) -> Duration {
-        self.clock.steady()
-    }
-
-    /// Keeps the answer to a question asked at this time, unless a newer state is known.
-    pub(super) fn offer(&self, id: TaskId, record: Arc<Record>, asked: Duration) {
+    /// The same, and an unfinished task as a poll may show it.
+    pub(super) fn poll(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
+        let now = self.now();
         let mut kept = self.kept();
-        let is_older = |entry: &Entry| asked <= entry.at;
-        let is_cleared = kept.cleared.is_some_and(|cleared| asked <= cleared);
-        if !is_cleared && !kept.entries.get(&id).is_some_and(is_older) {
-            self.keep(&mut kept, id, Some(record), asked);
+        let entry = kept.look(id)?;
+        if let Some(found) = entry.if_ended(now, self.age_max) {
+            return Some(found);
+        }
+        let found = entry.if_unfinished(now, self.polled_age_max)?;
+        if kept.watch(id) {
+            self.polled.notify_one();
+        }
+        Some(Some(found))
+    }
+
+    /// An ended task or its absence, as it was known last: while the server cannot be asked.
+    pub(super) fn get_last(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
+        let kept = self.kept();
+        kept.look(id)?.if_ended(self.now(), self.last_known_max)
+    }
+
+    /// Whether unfinished tasks are kept.
+    pub(super) fn keeps_unfinished(&self) -> bool {
+        !self.polled_age_max.is_zero()
+    }
+
+    /// Makes room for an unfinished task that is going to be read for a poll.
+    pub(super) fn expect(&self, id: TaskId) {
+        if self.keeps_unfinished() {
+            let place = self.next();
+            self.kept().expect(id, place);
         }
     }
 
-    /// Keeps a change that this process has committed.
-    pub(super) fn put(&self, id: TaskId, record: Option<Arc<Record>>) {
-        let now = self.clock.steady();
-        self.keep(&mut self.kept(), id, record, now);
+    /// For a question or a transaction, before it is sent.
+    pub(super) fn begin(&self) -> Begun {
+        Begun {
+            at: self.now(),
+            place: self.next(),
+        }
+    }
+
+    /// Keeps what a question found, unless it is known better by now. Returns the record to be shown: the one that was
+    /// shown before, if it is the same.
+    pub(super) fn offer(
+        &self,
+        id: TaskId,
+        seen: Option<Seen>,
+        begun: Begun,
+    ) -> Option<Arc<Record>> {
+        let mut kept = self.kept();
+        let by = self.next();
+        match seen {
+            None => {
+                kept.offer_absence(id, begun, by);
+                None
+            }
+            Some(seen) => Some(
+                kept.note(id, Known::Task(seen.clone()), begun, by)
+                    .unwrap_or(seen.record),
+            ),
+        }
+    }
+
+    /// Keeps what a transaction of this process has changed.
+    pub(super) fn put_all(&self, changes: &[Change], version: Option<Version>, begun: Begun) {
+        let mut kept = self.kept();
+        let by = self.next();
+        for change in changes {
+            let known = change.after.clone().map_or(Known::Absent, |record| {
+                Known::Task(Seen { record, version })
+            });
+            kept.note(change.id, known, begun, by);
+        }
+    }
+
+    /// Others may be shown something later than this process keeps: it forgets unfinished tasks of another version than
+    /// these, or of any.
+    pub(super) fn compare(&self, seen: impl Iterator<Item = (TaskId, Option<Version>)>) {
+        if !self.keeps_unfinished() {
+            return;
+        }
+        let mut kept = self.kept();
+        let by = self.next();
+        for (id, version) in seen {
+            kept.compare(id, version, by);
+        }
     }
 
     /// Forgets the tasks that another process has changed; all of them if it does not name them.
     pub(super) fn forget(&self, ids: Option<&[TaskId]>) {
-        let now = self.clock.steady();
         let mut kept = self.kept();
-        let Some(ids) = ids else {
-            *kept = Kept {
-                number: kept.number,
-                cleared: Some(now),
-                ..Kept::default()
-            };
-            return;
-        };
-        for id in ids {
-            kept.remove(*id);
+        let by = self.next();
+        match ids {
+            None => kept.clear(by),
+            Some(ids) => ids.iter().for_each(|id| kept.forget(*id, by)),
         }
     }
 
-    fn keep(&self, kept: &mut Kept, id: TaskId, record: Option<Arc<Record>>, at: Duration) {
-        kept.remove(id);
-        let may_change = |record: &Arc<Record>| !record.is_terminal();
-        if self.age_max.is_zero() || record.as_ref().is_some_and(may_change) {
-            return;
+    /// Forgets versions, and unfinished tasks, which only versions keep young: another server may use them for other rows.
+    pub(super) fn forget_versions(&self) {
+        let mut kept = self.kept();
+        let by = self.next();
+        kept.forget_versions(by);
+    }
+
+    /// Unfinished tasks that were polled lately.
+    pub(super) fn watched(&self) -> Vec<(TaskId, Version)> {
+        self.kept().watched()
+    }
+
+    /// These were still of this version when a question was asked.
+    pub(super) fn confirm(&self, same: impl Iterator<Item = (TaskId, Version)>, begun: Begun) {
+        let mut kept = self.kept();
+        let by = self.next();
+        for (id, version) in same {
+            kept.confirm(id, version, begun, by);
         }
-        kept.number += 1;
-        let number = kept.number;
-        let entry = Entry { record, at, number };
-        kept.bytes += entry.bytes();
-        kept.order.push_back((id, number));
-        kept.entries.insert(id, entry);
-        while kept.bytes > self.bytes_max || kept.order.len() > 2 * kept.entries.len() + 1_024 {
-            let Some((id, number)) = kept.order.pop_front() else {
-                break;
-            };
-            if kept
-                .entries
-                .get(&id)
-                .is_some_and(|entry| entry.number == number)
-            {
-                kept.remove(id);
-            }
-        }
+    }
+
+    fn now(&self) -> Duration {
+        self.clock.steady()
+    }
+
+    fn next(&self) -> u64 {
+        self.place.fetch_add(1, Ordering::SeqCst) + 1
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -153,10 +205,5 @@ impl Cache {
     }
 }
 
-impl Kept {
-    fn remove(&mut self, id: TaskId) {
-        if let Some(entry) = self.entries.remove(&id) {
-            self.bytes = self.bytes.saturating_sub(entry.bytes());
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

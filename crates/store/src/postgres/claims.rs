@@ -11,11 +11,12 @@ use kinora_contract::spec::SPEC_VERSION;
 use tokio_postgres::Row;
 
 use super::acts::release;
+use super::asked::Asked;
 use super::batch::{Batch, Part};
 use super::fault::{Done, Fault};
 use super::job::{Job, Needs, Operation};
 use super::rows;
-use super::statement::{Asked, Statement};
+use super::statement::Statement;
 use crate::queue::{Change, Claiming, Index, Turns};
 use crate::{Claim, ClaimRequest, StoreError};
 
@@ -171,7 +172,7 @@ async fn read(
     let columns = rows::columns("t");
     let running = format!("SELECT {columns} FROM tasks t WHERE place = 4 AND worker = $1");
     let running = asked.add(Statement::new(running).text(request.worker.clone()));
-    let mut answers = asked.send(batch.client).await?;
+    let mut answers = asked.send(batch.session).await?;
     if lock.is_some() {
         batch.keep_queue(&answers.take(lock))?;
     }

@@ -8,8 +8,8 @@ use tokio_postgres::types::Type;
 
 use super::batch::{Batch, Sums};
 use super::fault::Done;
-use super::rows::Written;
-use super::statement::{Statement, run_all};
+use super::rows::{Version, Written};
+use super::statement::Statement;
 use crate::queue::Change;
 use crate::stored::int;
 
@@ -17,6 +17,8 @@ use crate::stored::int;
 #[derive(Debug, Default)]
 pub(super) struct Committed {
     pub(super) changes: Vec<Change>,
+    /// Of the rows of these tasks.
+    pub(super) version: Option<Version>,
     pub(super) waiting: i64,
     pub(super) bytes: i64,
 }
@@ -39,8 +41,8 @@ impl Batch<'_> {
         statements.extend(self.write_tasks()?);
         statements.extend(self.write_beside());
         if statements.is_empty() && !self.wrote {
-            // Nothing to sync.
-            Statement::new("ROLLBACK").run(self.client).await?;
+            // Nobody waits for a sync of nothing.
+            self.session.run(&Statement::new("ROLLBACK")).await?;
             return Ok(Ended::Empty);
         }
         kinora_crash::point("store.before_commit");
@@ -50,14 +52,15 @@ impl Batch<'_> {
             waiting: added.clone().map(|added| added.waiting).sum(),
             bytes: added.map(|added| added.bytes).sum(),
             changes: std::mem::take(&mut self.changes),
+            version: self.version,
         };
-        match run_all(self.client, statements).await {
+        match self.session.run_all(&statements).await {
             Ok(_) => {
                 kinora_crash::point("store.after_commit");
                 Ok(Ended::Committed(committed))
             }
-            // The server itself refused a statement, so it has not committed.
-            Err(error) if error.as_db_error().is_some() && !self.client.is_closed() => {
+            // The server itself says that it refused a statement: then it has not committed.
+            Err(error) if error.as_db_error().is_some() && !self.session.is_closed() => {
                 Err(error.into())
             }
             Err(error) => Ok(Ended::Unknown(committed, error)),
@@ -65,7 +68,8 @@ impl Batch<'_> {
     }
 
     fn write_tasks(&self) -> Done<Vec<Statement>> {
-        let (mut added, mut changed) = (Written::default(), Written::default());
+        let (mut added, mut before) = (Written::default(), Written::default());
+        let mut changed = Written::default();
         let (mut removed, mut ended) = (Vec::new(), Vec::new());
         let lease = |record: &Option<std::sync::Arc<Record>>| record.as_ref()?.running_lease();
         // In the same order in all processes.
@@ -77,6 +81,7 @@ impl Batch<'_> {
                 (None, Some(new)) => added.add(new, None)?,
                 (Some(_), None) => removed.push(id.to_string()),
                 (Some(old), Some(new)) if !std::sync::Arc::ptr_eq(old, new) => {
+                    before.add(old, Some(old))?;
                     changed.add(new, Some(old))?;
                 }
                 _ => {}
@@ -86,8 +91,8 @@ impl Batch<'_> {
         if !added.is_empty() {
             statements.push(added.insert());
         }
-        if !changed.is_empty() {
-            statements.push(changed.update());
+        if changed.differs(&before) {
+            statements.push(changed.update(&before));
         }
         if !ended.is_empty() {
             statements

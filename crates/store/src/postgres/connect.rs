@@ -4,16 +4,20 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::config::Host;
-use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket};
 
 use super::address::Address;
 use super::fault::{closed, told, unavailable};
 use super::runtime::runtime;
+use super::session::Session;
+use super::statement::Statement;
 use super::tls::{self, Stream, Tls};
 use crate::{OpenError, StoreError};
 
@@ -25,6 +29,8 @@ pub(super) struct Connector {
     address: Address,
     tls: Tls,
     runtime: Handle,
+    /// Whether statements may have names: until a connection turns out to lead to a pooler.
+    names: AtomicBool,
 }
 
 impl fmt::Debug for Connector {
@@ -41,10 +47,17 @@ impl Connector {
             address,
             tls,
             runtime,
+            names: AtomicBool::new(false),
         })
     }
 
-    /// Runs `task` on the runtime of the connections.
+    /// Lets sessions name their statements, where they lead to the server itself.
+    pub(super) fn with_names(mut self, may_name: bool) -> Self {
+        self.names = AtomicBool::new(may_name);
+        self
+    }
+
+    /// Runs `task` beside the connections.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(task);
     }
@@ -66,31 +79,65 @@ impl Connector {
     /// Connects to the first host that answers in time and meets the demands of the address.
     async fn first_of_all(
         &self,
+        mark: Option<&str>,
     ) -> Result<(Client, Connection<Socket, Stream<Socket>>), NotConnected> {
-        let mut failures = Vec::new();
+        let (mut failures, mut refuses_options) = (Vec::new(), false);
         for host in &self.address.hosts {
             // The driver's own limit covers only the first packet.
             let limit = host.get_connect_timeout().copied().unwrap_or(CONNECT_MAX);
-            let failure =
-                match tokio::time::timeout(2 * limit, host.connect(self.tls.clone())).await {
-                    Ok(Ok(connected)) => return Ok(connected),
-                    Ok(Err(error)) => match tls::advice(&error) {
+            let marked = mark.map(|mark| marked(host, mark));
+            let connecting = marked.as_ref().unwrap_or(host).connect(self.tls.clone());
+            let failure = match tokio::time::timeout(2 * limit, connecting).await {
+                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Err(error)) => {
+                    refuses_options |= error.code() == Some(&SqlState::PROTOCOL_VIOLATION);
+                    match tls::advice(&error) {
                         Some(advice) => format!("{}: {advice}", told(&error)),
                         None => told(&error),
-                    },
-                    Err(_) => "the server does not answer".to_owned(),
-                };
+                    }
+                }
+                Err(_) => "the server does not answer".to_owned(),
+            };
             failures.push(match host.get_hosts() {
                 [Host::Tcp(name)] if self.address.hosts.len() > 1 => format!("{name}: {failure}"),
                 _ => failure,
             });
         }
-        Err(NotConnected(failures.join("; ")))
+        Err(NotConnected {
+            why: failures.join("; "),
+            refuses_options,
+        })
     }
 
     /// A connection. It ends when the client is dropped.
     pub(super) async fn connect(&self) -> Result<Client, NotConnected> {
-        self.connect_listening(None).await
+        self.connect_marked(None, None).await
+    }
+
+    /// A connection that is kept.
+    pub(super) async fn session(&self) -> Result<Session, NotConnected> {
+        if !self.names.load(Ordering::Relaxed) {
+            return Ok(Session::new(self.connect().await?, false));
+        }
+        let mark = format!("{:016x}", RandomState::new().build_hasher().finish());
+        match self.connect_marked(None, Some(&mark)).await {
+            Ok(client) => {
+                let is_direct = prepare(&client, &mark).await?;
+                self.note_direct(is_direct);
+                Ok(Session::new(client, is_direct))
+            }
+            Err(error) if error.refuses_options => {
+                self.note_direct(false);
+                Ok(Session::new(self.connect().await?, false))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn note_direct(&self, is_direct: bool) {
+        if !is_direct && self.names.swap(false, Ordering::Relaxed) {
+            tracing::info!("store reached through a pooler; statements are planned at each use");
+        }
     }
 
     /// The same; sends the server's notices to `heard`.
@@ -98,7 +145,15 @@ impl Connector {
         &self,
         heard: Option<mpsc::UnboundedSender<AsyncMessage>>,
     ) -> Result<Client, NotConnected> {
-        let mut connecting = pin!(self.first_of_all());
+        self.connect_marked(heard, None).await
+    }
+
+    async fn connect_marked(
+        &self,
+        heard: Option<mpsc::UnboundedSender<AsyncMessage>>,
+        mark: Option<&str>,
+    ) -> Result<Client, NotConnected> {
+        let mut connecting = pin!(self.first_of_all(mark));
         let connected = poll_fn(|context| {
             // The connection's sockets belong to that runtime, on any caller's thread.
             let _inside = self.runtime.enter();
@@ -118,25 +173,60 @@ impl Connector {
     }
 }
 
+/// A setting of ours, which the server keeps for a connection and a pooler knows nothing of.
+const MARK: &str = "kinora.direct";
+
+/// The same address, with a mark that only the server at the other end of the connection can know.
+fn marked(host: &Config, mark: &str) -> Config {
+    let mut host = host.clone();
+    let given = host.get_options().unwrap_or_default();
+    let both = format!("{given} -c {MARK}={mark}");
+    host.options(both.trim());
+    host
+}
+
+/// Prepares a connection for named statements, if the server itself knows its mark: no pooler is between. Our statements
+/// find rows by their indexes. A plan is kept for a while, so it must not read a whole table because that was small, nor
+/// be made for the values of one use.
+async fn prepare(client: &Client, mark: &str) -> Result<bool, NotConnected> {
+    let prepare = format!(
+        "SELECT set_config('plan_cache_mode', 'force_generic_plan', false), \
+         set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false) \
+         WHERE current_setting('{MARK}', true) = $1"
+    );
+    match Statement::new(prepare).text(mark).run(client).await {
+        Ok(rows) => Ok(!rows.is_empty()),
+        Err(error) if error.as_db_error().is_some() && !client.is_closed() => Ok(false),
+        Err(error) => Err(NotConnected {
+            why: told(&error),
+            refuses_options: false,
+        }),
+    }
+}
+
 /// Why there is no connection, for operators. It never repeats a password.
 #[derive(Debug)]
-pub(super) struct NotConnected(String);
+pub(super) struct NotConnected {
+    why: String,
+    /// Whether a server does not take the options of a connection, as poolers do not.
+    refuses_options: bool,
+}
 
 impl fmt::Display for NotConnected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.why)
     }
 }
 
 impl From<NotConnected> for StoreError {
     fn from(error: NotConnected) -> Self {
-        unavailable(&error.0)
+        unavailable(&error.why)
     }
 }
 
 impl From<NotConnected> for OpenError {
     fn from(error: NotConnected) -> Self {
-        Self::Unavailable(error.0.into())
+        Self::Unavailable(error.why.into())
     }
 }
 

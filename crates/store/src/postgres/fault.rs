@@ -86,7 +86,17 @@ pub(super) fn is_passing(error: &Error) -> bool {
     error.code().is_some_and(|code| passing.contains(code))
 }
 
-/// Whether the connection is unusable, or the server refuses writes.
+/// Whether a statement's name is of no use any more: the columns of its answer have changed, or the server has forgotten it.
+/// The connection is made anew then.
+pub(super) fn is_outdated(error: &Error) -> bool {
+    let outdated = [
+        SqlState::FEATURE_NOT_SUPPORTED,
+        SqlState::INVALID_SQL_STATEMENT_NAME,
+    ];
+    error.code().is_some_and(|code| outdated.contains(code))
+}
+
+/// Whether the connection is of no use any more, or the server takes no writes.
 pub(super) fn is_broken(error: &Error) -> bool {
     let Some(code) = error.code() else {
         return true;

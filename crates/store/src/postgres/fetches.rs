@@ -10,7 +10,7 @@ use super::claims::{candidates, fill, join, part, read_or_skip};
 use super::fault::Done;
 use super::job::{Job, Operation, call};
 use super::rows;
-use super::statement::{Statement, run_all};
+use super::statement::Statement;
 use crate::queue::{Change, Index};
 use crate::{Fetch, FetchRequest, Fetched};
 
@@ -66,10 +66,8 @@ async fn read(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<Index> {
     let (columns, now_ms) = (rows::columns("t"), batch.now.steady_ms);
     let reach = request.count.min(TAKEN_MAX) as u64;
     let changed = batch.changes.iter().map(|change| change.id.to_string());
-    let order = format!(
-        "(SELECT count(*) FROM tasks WHERE place = 3 AND project = p.name AND fetch_token IS NOT NULL \
-         AND fetch_until_ms > {now_ms}), p.last_fetch, h.seq"
-    );
+    let order = "(SELECT count(*) FROM tasks WHERE place = 3 AND project = p.name AND fetch_token IS NOT NULL \
+                 AND fetch_until_ms > $5), p.last_fetch, h.seq";
     let back = Statement::new(format!(
         "SELECT {columns}, p.turn, p.last_fetch FROM tasks t JOIN projects p ON p.name = t.project \
          WHERE place = 3 AND fetch_until_ms <= $1 AND t.spec_version <= {SPEC_VERSION} \
@@ -80,14 +78,15 @@ async fn read(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<Index> {
     ));
     let statements = vec![
         back.int(now_ms).int(BACK_MAX),
-        candidates(2, &order, "$3")
+        candidates(2, order, "$3")
             .texts(request.models.clone())
             .int(reach + 1)
             .int(reach)
-            .texts(changed.collect()),
+            .texts(changed.collect())
+            .int(now_ms),
         away.int(now_ms),
     ];
-    let mut answers = run_all(batch.client, statements).await?.into_iter();
+    let mut answers = batch.session.run_all(&statements).await?.into_iter();
     let mut next = || answers.next().unwrap_or_default();
     let (back, mut found, away) = (next(), next(), next());
     for row in &back {

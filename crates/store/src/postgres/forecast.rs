@@ -2,11 +2,11 @@
 //! other processes change the queue too. Between two readings it follows the changes of this
 //! process.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kinora_contract::{Priority, Stopwatch, TaskId};
-use tokio::sync::Mutex;
+use tokio::sync::OwnedMutexGuard;
 
 use super::fault::Fault;
 use super::reads::Reader;
@@ -25,7 +25,26 @@ const REST: u32 = 10;
 /// Time of the last reading of the queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pictures {
-    last: Arc<Mutex<Option<(Stopwatch, Duration)>>>,
+    last: Arc<Mutex<Option<Taken>>>,
+    /// One reads at a time.
+    reading: Arc<Reading>,
+}
+
+type Reading = tokio::sync::Mutex<()>;
+
+/// A reading of the queue.
+#[derive(Clone, Debug)]
+struct Taken {
+    since: Stopwatch,
+    took: Duration,
+}
+
+/// What is to be done about the last reading.
+enum Age {
+    Young,
+    /// It is shown while the next one is made.
+    Middle,
+    Old,
 }
 
 impl Pictures {
@@ -35,26 +54,66 @@ impl Pictures {
         reader: &Arc<Reader>,
         shared: &Arc<Shared>,
     ) -> Result<(), StoreError> {
+        let held = match self.age(shared) {
+            Age::Young => return Ok(()),
+            Age::Middle => match self.reading.clone().try_lock_owned() {
+                Ok(held) => Some(held),
+                Err(_) => return Ok(()),
+            },
+            Age::Old => None,
+        };
+        let is_early = held.is_some();
         let (pictures, from, to) = (self.clone(), reader.clone(), shared.clone());
-        let refreshed = async move { pictures.refresh_there(&from, &to).await };
+        let refreshed = async move { pictures.refresh_there(held, &from, &to).await };
+        if is_early {
+            reader.connector().spawn(async move {
+                // Whoever finds the last one too old tries again.
+                let _ = refreshed.await;
+            });
+            return Ok(());
+        }
         reader.connector().answer(refreshed).await
     }
 
-    async fn refresh_there(&self, reader: &Reader, shared: &Shared) -> Result<(), StoreError> {
-        // One caller reads, and the others wait for it.
-        let mut last = self.last.lock().await;
-        let age_max = Duration::from_millis(shared.options.positions_ms_max);
-        let is_fresh =
-            |(since, took): &(Stopwatch, Duration)| since.elapsed() < age_max.max(REST * *took);
-        if !age_max.is_zero() && last.as_ref().is_some_and(is_fresh) {
+    async fn refresh_there(
+        &self,
+        held: Option<OwnedMutexGuard<()>>,
+        reader: &Reader,
+        shared: &Shared,
+    ) -> Result<(), StoreError> {
+        let is_early = held.is_some();
+        let _held = match held {
+            Some(held) => held,
+            // The others wait for it.
+            None => self.reading.clone().lock_owned().await,
+        };
+        if !is_early && !matches!(self.age(shared), Age::Old) {
             return Ok(());
         }
-        let begun = Stopwatch::start(&shared.clock);
+        let since = Stopwatch::start(&shared.clock);
         let picture = read(reader).await?;
         shared.forecasts.show(picture);
-        let took = begun.elapsed();
-        *last = Some((begun, took));
+        let took = since.elapsed();
+        *self.last() = Some(Taken { since, took });
         Ok(())
+    }
+
+    fn age(&self, shared: &Shared) -> Age {
+        let age_max = Duration::from_millis(shared.options.positions_ms_max);
+        let last = self.last();
+        let Some(Taken { since, took }) = last.as_ref().filter(|_| !age_max.is_zero()) else {
+            return Age::Old;
+        };
+        let (age, age_max) = (since.elapsed(), age_max.max(REST * *took));
+        match () {
+            () if age < age_max / 2 => Age::Young,
+            () if age < age_max => Age::Middle,
+            () => Age::Old,
+        }
+    }
+
+    fn last(&self) -> MutexGuard<'_, Option<Taken>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

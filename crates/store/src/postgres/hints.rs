@@ -48,8 +48,11 @@ fn follow(origin: u64, text: &str, shared: &Shared) {
         None => {}
         Some("*") => shared.followers.tell(TaskChange::Unknown),
         Some(ids) => {
-            let ids = ids.split(',').filter_map(|id| id.parse().ok());
-            ids.for_each(|id| shared.followers.tell(TaskChange::Of(id)));
+            let ids: Vec<TaskId> = ids.split(',').filter_map(|id| id.parse().ok()).collect();
+            shared.cache.forget(Some(&ids));
+            for id in ids {
+                shared.followers.tell(TaskChange::Of(id));
+            }
         }
     }
 }

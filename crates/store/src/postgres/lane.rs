@@ -8,14 +8,18 @@ use std::time::Duration;
 
 use kinora_contract::Stopwatch;
 use tokio::sync::mpsc;
+use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
-use tokio_postgres::{Client, Error};
 
 use super::begin::{Judges, Origin, begin};
+use super::cache::Begun;
 use super::commit::{Committed, Ended};
 use super::connect::{Backoff, Connector};
-use super::fault::{Done, Fault, again, closed, is_broken, is_passing, told, unavailable};
+use super::fault::{
+    Done, Fault, again, closed, is_broken, is_outdated, is_passing, told, unavailable,
+};
 use super::job::{Job, Needs, Operation, call};
+use super::session::Session;
 use super::shared::Shared;
 use super::statement::Statement;
 use crate::{StoreError, metered};
@@ -44,7 +48,7 @@ impl Lane {
             backoff: Backoff::default(),
             connector: connector.clone(),
             shared,
-            client: None,
+            session: None,
             origin: Origin { lane: id, batch: 0 },
             own: jobs.downgrade(),
         };
@@ -70,7 +74,7 @@ impl Lane {
 struct State {
     connector: Arc<Connector>,
     shared: Arc<Shared>,
-    client: Option<Client>,
+    session: Option<Session>,
     backoff: Backoff,
     origin: Origin,
     own: mpsc::WeakSender<Box<dyn Job>>,
@@ -176,13 +180,14 @@ impl State {
     }
 
     async fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<Failures, Missed> {
-        let client = self.connected().await.map_err(Missed::Failed)?;
+        let session = self.connected().await.map_err(Missed::Failed)?;
         self.origin.batch += 1;
         let mut failures = Vec::with_capacity(jobs.len());
         // Each statement has its limit, but a hanging server enforces none.
         let limit = self.patience();
         let watch = Stopwatch::start(&self.shared.clock);
-        let transacted = self.transact(&client, jobs, &mut failures);
+        let begun = self.shared.cache.begin();
+        let transacted = self.transact(&session, jobs, &mut failures);
         let Ok(ended) = tokio::time::timeout(limit, transacted).await else {
             let error = unavailable("the server does not answer");
             self.shared.set_writable(Some(&error.to_string()));
@@ -192,38 +197,42 @@ impl State {
             Ok(Ended::Committed(committed)) => Ok(Some(committed)),
             Ok(Ended::Empty) => Ok(None),
             Ok(Ended::Unknown(committed, error)) => {
-                drop(client);
-                return self.look_up(committed, error, failures).await;
+                drop(session);
+                return self.look_up(committed, begun, error, failures).await;
             }
             Err(fault) => Err(fault),
         };
         match committed {
             Ok(committed) => {
-                self.client = Some(client);
+                self.session = Some(session);
                 if let Some(committed) = committed {
                     metered::commit_took(watch.elapsed());
                     self.shared.set_writable(None);
-                    self.shared.publish(committed);
+                    self.shared.publish(committed, begun);
                 }
                 Ok(failures)
             }
             Err(Fault::Job(error)) => {
-                self.put_back(client).await;
+                self.put_back(session).await;
                 Err(Missed::Failed(error))
             }
-            Err(Fault::Sql(error)) if is_broken(&error) || client.is_closed() => {
-                drop(client);
+            Err(Fault::Sql(error)) if is_broken(&error) || session.is_closed() => {
+                drop(session);
                 self.shared.set_writable(Some(&told(&error)));
                 Err(Missed::Again(error))
             }
+            Err(Fault::Sql(error)) if is_outdated(&error) => {
+                drop(session);
+                Err(Missed::Again(error))
+            }
             Err(Fault::Sql(error)) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
-                // It took too long, and so would each of the jobs.
-                self.put_back(client).await;
+                // It took too long: each of the jobs would.
+                self.put_back(session).await;
                 self.shared.set_writable(Some(&told(&error)));
                 Err(Missed::Failed(unavailable(&told(&error))))
             }
             Err(Fault::Sql(error)) => {
-                self.put_back(client).await;
+                self.put_back(session).await;
                 match is_passing(&error) {
                     true => Err(Missed::Again(error)),
                     false => Err(Missed::Refused(error)),
@@ -234,7 +243,7 @@ impl State {
 
     async fn transact(
         &self,
-        client: &Client,
+        session: &Session,
         jobs: &mut [Box<dyn Job>],
         failures: &mut Failures,
     ) -> Done<Ended> {
@@ -245,7 +254,7 @@ impl State {
             clock: &*self.shared.clock,
             summed: &self.shared.summed,
         };
-        let mut batch = begin(client, &needs, self.origin, judges).await?;
+        let mut batch = begin(session, &needs, self.origin, judges).await?;
         for job in jobs {
             match job.run(&mut batch).await {
                 Ok(()) => failures.push(None),
@@ -253,13 +262,18 @@ impl State {
                 Err(fault) => return Err(fault),
             }
         }
-        batch.commit().await
+        let unchanged = batch.unchanged(needs.tasks.iter().copied());
+        let ended = batch.commit().await?;
+        // Its answers show them as they were here, and no poll may show them as they were before.
+        let unchanged = unchanged.into_iter().map(|id| (id, None));
+        self.shared.cache.compare(unchanged);
+        Ok(ended)
     }
 
     /// Keeps a connection after a failed transaction.
-    async fn put_back(&mut self, client: Client) {
-        if Statement::new("ROLLBACK").run(&client).await.is_ok() {
-            self.client = Some(client);
+    async fn put_back(&mut self, session: Session) {
+        if session.run(&Statement::new("ROLLBACK")).await.is_ok() {
+            self.session = Some(session);
         }
     }
 
@@ -268,6 +282,7 @@ impl State {
     async fn look_up(
         &mut self,
         committed: Committed,
+        begun: Begun,
         lost: Error,
         failures: Failures,
     ) -> Result<Failures, Missed> {
@@ -280,7 +295,7 @@ impl State {
         match found {
             Ok(batch) if batch == Some(self.origin.batch) => {
                 self.shared.set_writable(None);
-                self.shared.publish(committed);
+                self.shared.publish(committed, begun);
                 Ok(failures)
             }
             Ok(_) => Err(Missed::Again(lost)),
@@ -305,30 +320,32 @@ impl State {
     }
 
     async fn last_batch(&mut self) -> Result<Option<u64>, StoreError> {
-        let client = self.connected().await?;
+        let session = self.connected().await?;
         let ask = "SELECT batch FROM lanes WHERE id = $1 FOR UPDATE";
-        let ask = Statement::new(ask).int(self.origin.lane).run(&client);
+        let ask = Statement::new(ask).int(self.origin.lane);
+        let ask = session.run(&ask);
         let limit = Duration::from_millis(self.shared.options.statement_timeout_ms.into());
         let asked = tokio::time::timeout(limit, ask).await;
         let rows = asked.map_err(|_| unavailable("the server does not answer"))?;
         let rows = rows.map_err(|error| StoreError::from(Fault::Sql(error)))?;
         let row = rows.first().map(|row| row.try_get::<_, i64>(0));
-        self.client = Some(client);
+        self.session = Some(session);
         let batch = row
             .transpose()
             .map_err(|error| StoreError::from(Fault::Sql(error)))?;
         Ok(batch.map(i64::unsigned_abs))
     }
 
-    /// Returns the connection, and makes it if there is none.
-    async fn connected(&mut self) -> Result<Client, StoreError> {
-        if let Some(client) = self.client.take().filter(|client| !client.is_closed()) {
-            return Ok(client);
+    /// The connection, made where there is none.
+    async fn connected(&mut self) -> Result<Session, StoreError> {
+        let kept = self.session.take();
+        if let Some(session) = kept.filter(|session| !session.is_closed()) {
+            return Ok(session);
         }
-        match self.connector.connect().await {
-            Ok(client) => {
+        match self.connector.session().await {
+            Ok(session) => {
                 self.backoff.reset();
-                Ok(client)
+                Ok(session)
             }
             Err(error) => {
                 self.backoff.fail();

@@ -9,6 +9,7 @@
 mod acts;
 mod address;
 mod allowances;
+mod asked;
 mod batch;
 mod begin;
 mod beside;
@@ -24,6 +25,7 @@ mod forecast;
 mod hints;
 mod insert;
 mod job;
+mod keeper;
 mod key_log;
 mod key_store;
 mod keys;
@@ -41,6 +43,7 @@ mod rows;
 mod runtime;
 mod schema;
 mod secrets;
+mod session;
 mod shared;
 mod statement;
 mod sweep;
@@ -55,6 +58,7 @@ pub use options::{DirectAddress, PostgresOptions, Time};
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_contract::{Reading, Task, TaskId};
@@ -134,7 +138,9 @@ impl PostgresStore {
             postgres: options,
             ..
         } = options;
-        let connector = Arc::new(Connector::of(Address::parse(url, options)?)?);
+        let connector = Connector::of(Address::parse(url, options)?)?;
+        // The address for notifications is another one where a pooler is in front.
+        let connector = Arc::new(connector.with_names(options.listen_at.is_none()));
         let listening = match &options.listen_at {
             None => connector.clone(),
             Some(direct) => Arc::new(Connector::of(Address::parse(&direct.0, options)?)?),
@@ -150,6 +156,10 @@ impl PostgresStore {
         let shared = Arc::new(Shared::new(options, clock));
         let lane = |id| Lane::start(connector.clone(), shared.clone(), id);
         let reader = Arc::new(Reader::start(connector.clone(), shared.clone()));
+        if shared.cache.keeps_unfinished() {
+            let age_max = Duration::from_millis(options.polled_ms_max);
+            keeper::start(&reader, shared.cache.polled.clone(), age_max);
+        }
         let inserts = [lane(one), lane(other)];
         let (acts, queue) = (lane(acts), lane(queue));
         let listener = Listener {

@@ -1,18 +1,21 @@
 //! Reads, on one connection that pipelines many queries. Tasks requested at the same time share one
 //! query.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
 
+use super::cache::Seen;
 use super::connect::Connector;
-use super::fault::{Fault, again, closed, unavailable};
-use super::rows;
+use super::fault::{Done, Fault, again, closed, is_outdated, unavailable};
+use super::rows::{self, Version};
+use super::session::Session;
 use super::shared::Shared;
 use super::statement::Statement;
 use crate::StoreError;
@@ -25,20 +28,23 @@ const UNDER_WAY_MAX: usize = 2;
 const QUEUED_MAX: usize = 4_096;
 
 type Found = Result<Option<Arc<Record>>, StoreError>;
+/// With its version.
+type FoundSeen = Result<Option<Seen>, StoreError>;
 
 /// Answers queries.
 #[derive(Debug)]
 pub(super) struct Reader {
     connection: Arc<Connection>,
-    asks: mpsc::Sender<(TaskId, oneshot::Sender<Found>)>,
+    asks: mpsc::Sender<(TaskId, oneshot::Sender<FoundSeen>)>,
     shared: Arc<Shared>,
 }
 
 /// The connection, which is made again after it breaks.
 struct Connection {
     connector: Arc<Connector>,
+    shared: Arc<Shared>,
     limit: Duration,
-    client: Mutex<Option<Arc<Client>>>,
+    session: Mutex<Option<Arc<Session>>>,
 }
 
 impl std::fmt::Debug for Connection {
@@ -48,28 +54,35 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    async fn client(&self) -> Result<Arc<Client>, StoreError> {
-        let mut kept = self.client.lock().await;
-        if let Some(client) = kept.as_ref().filter(|client| !client.is_closed()) {
-            return Ok(client.clone());
+    async fn session(&self) -> Result<Arc<Session>, StoreError> {
+        let mut kept = self.session.lock().await;
+        if let Some(session) = kept.as_ref().filter(|session| !session.is_closed()) {
+            return Ok(session.clone());
         }
-        let made = self.connector.connect().await;
-        let client = Arc::new(made?);
-        *kept = Some(client.clone());
-        Ok(client)
+        let made = self.connector.session().await;
+        let session = Arc::new(made?);
+        // It may be another server.
+        self.shared.cache.forget_versions();
+        *kept = Some(session.clone());
+        Ok(session)
     }
 
     async fn query(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let asked = async {
-            let client = self.client().await?;
-            let rows = statement.run(&client).await;
+            let rows = match self.session().await?.run(&statement).await {
+                Err(error) if is_outdated(&error) => {
+                    *self.session.lock().await = None;
+                    self.session().await?.run(&statement).await
+                }
+                rows => rows,
+            };
             rows.map_err(|error| StoreError::from(Fault::Sql(error)))
         };
         match tokio::time::timeout(self.limit, asked).await {
             Ok(answer) => answer,
             Err(_) => {
-                // Everything else that waits there would wait just as long.
-                *self.client.lock().await = None;
+                // Whatever else waits there waits for the same.
+                *self.session.lock().await = None;
                 Err(unavailable("the server does not answer"))
             }
         }
@@ -80,8 +93,9 @@ impl Reader {
     pub(super) fn start(connector: Arc<Connector>, shared: Arc<Shared>) -> Self {
         let connection = Arc::new(Connection {
             connector,
+            shared: shared.clone(),
             limit: Duration::from_millis(shared.options.statement_timeout_ms.into()),
-            client: Mutex::default(),
+            session: Mutex::default(),
         });
         let (asks, asked) = mpsc::channel(QUEUED_MAX);
         connection.connector.spawn(serve(connection.clone(), asked));
@@ -104,26 +118,34 @@ impl Reader {
         &self.connection.connector
     }
 
-    /// The record, as it was a moment ago ([`crate::PostgresOptions::cached_ms_max`]); an ended
-    /// one, while the server is unreachable, as last read
-    /// ([`crate::PostgresOptions::last_known_ms_max`]).
+    /// The record as it is now; an ended one as it was a moment ago ([`crate::PostgresOptions::cached_ms_max`]) or, while
+    /// the server cannot be reached, as it was last read ([`crate::PostgresOptions::last_known_ms_max`]).
     pub(super) async fn find(&self, id: TaskId) -> Found {
-        if let Some(known) = self.shared.cache.get(id) {
+        match self.shared.cache.get(id) {
+            Some(known) => Ok(known),
+            None => self.look(id).await,
+        }
+    }
+
+    /// The same for a poll, which may see an unfinished task as it was a moment ago
+    /// ([`crate::PostgresOptions::polled_ms_max`]).
+    pub(super) async fn poll(&self, id: TaskId) -> Found {
+        if let Some(known) = self.shared.cache.poll(id) {
             return Ok(known);
         }
-        let asked = self.shared.cache.now();
+        self.shared.cache.expect(id);
+        self.look(id).await
+    }
+
+    async fn look(&self, id: TaskId) -> Found {
+        let begun = self.shared.cache.begin();
         let answer = self.ask(id).await?;
-        let found = match answer.await.map_err(|_| closed())? {
-            // Showing the record does not renew its age.
-            Err(error @ StoreError::Unavailable(_)) => {
-                return self.shared.cache.get_last(id).ok_or(error);
-            }
-            answered => answered?,
-        };
-        if let Some(record) = &found {
-            self.shared.cache.offer(id, record.clone(), asked);
+        match answer.await.map_err(|_| closed())? {
+            Ok(seen) => Ok(self.shared.cache.offer(id, seen, begun)),
+            // It does not get younger by that.
+            Err(error @ StoreError::Unavailable(_)) => self.shared.cache.get_last(id).ok_or(error),
+            Err(error) => Err(error),
         }
-        Ok(found)
     }
 
     /// The records as they are now, each in its place.
@@ -136,13 +158,49 @@ impl Reader {
         for answer in answers {
             match answer.await.map_err(|_| closed())? {
                 Err(StoreError::Unavailable(error)) => return Err(StoreError::Unavailable(error)),
-                found => all.push(found),
+                found => all.push(found.map(|found| found.map(|seen| seen.record))),
             }
         }
         Ok(all)
     }
 
-    async fn ask(&self, id: TaskId) -> Result<oneshot::Receiver<Found>, StoreError> {
+    /// Unfinished tasks that are polled.
+    pub(super) fn watched(&self) -> Vec<(TaskId, Version)> {
+        self.shared.cache.watched()
+    }
+
+    /// Looks whether these tasks are still of these versions, and keeps what it finds.
+    pub(super) async fn confirm(&self, watched: &[(TaskId, Version)]) -> Result<(), StoreError> {
+        let text = format!(
+            "SELECT {}, k.id FROM unnest($1, $2) AS k(id, version) LEFT JOIN tasks t ON t.id = k.id \
+             WHERE t.id IS NULL OR t.xmin <> k.version",
+            rows::version::columns("t")
+        );
+        let ids = watched.iter().map(|(id, _)| id.to_string()).collect();
+        let versions = watched.iter().map(|(_, version)| version.bits());
+        let ask = Statement::new(text).texts(ids);
+        let ask = ask.bind(versions.collect::<Vec<_>>(), Type::INT4_ARRAY);
+        let cache = &self.shared.cache;
+        let begun = cache.begin();
+        let mut changed = HashSet::new();
+        for row in &self.connection.query(ask).await? {
+            let id = rows::parse_id(row.try_get(rows::version::AT + 1).map_err(Fault::from)?)?;
+            changed.insert(id);
+            match rows::read(row) {
+                Ok(record) => {
+                    let version = Some(rows::version::read(row)?);
+                    cache.offer(id, Some(Seen { record, version }), begun);
+                }
+                // It is gone, or nobody can read it: the next poll says so.
+                Err(_) => cache.forget(Some(&[id])),
+            }
+        }
+        let same = watched.iter().filter(|(id, _)| !changed.contains(id));
+        cache.confirm(same.copied(), begun);
+        Ok(())
+    }
+
+    async fn ask(&self, id: TaskId) -> Result<oneshot::Receiver<FoundSeen>, StoreError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.asks.send((id, reply)).await;
         sent.map_err(|_| closed())?;
@@ -152,7 +210,7 @@ impl Reader {
 
 async fn serve(
     connection: Arc<Connection>,
-    mut asked: mpsc::Receiver<(TaskId, oneshot::Sender<Found>)>,
+    mut asked: mpsc::Receiver<(TaskId, oneshot::Sender<FoundSeen>)>,
 ) {
     let under_way = Arc::new(Semaphore::new(UNDER_WAY_MAX));
     // The semaphore is never closed.
@@ -169,7 +227,7 @@ async fn serve(
     }
 }
 
-async fn answer(connection: Arc<Connection>, asked: Vec<(TaskId, oneshot::Sender<Found>)>) {
+async fn answer(connection: Arc<Connection>, asked: Vec<(TaskId, oneshot::Sender<FoundSeen>)>) {
     let ids = asked.iter().map(|(id, _)| *id).collect();
     let found = read(&connection, ids).await;
     for (id, reply) in asked {
@@ -182,9 +240,9 @@ async fn answer(connection: Arc<Connection>, asked: Vec<(TaskId, oneshot::Sender
     }
 }
 
-fn one(found: &HashMap<TaskId, Found>, id: TaskId) -> Found {
+fn one(found: &HashMap<TaskId, FoundSeen>, id: TaskId) -> FoundSeen {
     match found.get(&id) {
-        Some(Ok(record)) => Ok(record.clone()),
+        Some(Ok(seen)) => Ok(seen.clone()),
         Some(Err(error)) => Err(again(error)),
         None => Ok(None),
     }
@@ -193,17 +251,27 @@ fn one(found: &HashMap<TaskId, Found>, id: TaskId) -> Found {
 async fn read(
     connection: &Connection,
     ids: BTreeSet<TaskId>,
-) -> Result<HashMap<TaskId, Found>, StoreError> {
+) -> Result<HashMap<TaskId, FoundSeen>, StoreError> {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let text = format!(
         "SELECT {} FROM tasks t WHERE id = ANY($1)",
-        rows::columns("t")
+        rows::version::columns("t")
     );
     let rows = connection.query(Statement::new(text).texts(ids)).await?;
     let mut found = HashMap::with_capacity(rows.len());
     for row in &rows {
-        let record = rows::read(row).map(Some).map_err(StoreError::from);
-        found.insert(rows::id(row)?, record);
+        found.insert(
+            rows::id(row)?,
+            seen(row).map(Some).map_err(StoreError::from),
+        );
     }
     Ok(found)
+}
+
+/// Reads a record and its version.
+fn seen(row: &Row) -> Done<Seen> {
+    Ok(Seen {
+        record: rows::read(row)?,
+        version: Some(rows::version::read(row)?),
+    })
 }

@@ -2,6 +2,7 @@
 
 mod cursor;
 pub(super) mod moved;
+pub(super) mod version;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use self::cursor::Cursor;
+pub(super) use self::version::Version;
 use super::fault::{Done, Fault, corrupt};
 use super::statement::Statement;
 use crate::StoreError;
@@ -53,11 +55,7 @@ macro_rules! columns {
         const NAMES: &[&str] = &[$(stringify!($name)),*];
 
         impl Written {
-            fn bind(self, statement: Statement) -> Statement {
-                statement$(.bind(self.$name, Type::$array))*
-            }
-
-            /// The columns with a value in at least one row.
+            /// The columns in which some row has a value.
             fn filled(&self) -> Vec<&'static str> {
                 let mut names = Vec::new();
                 $(if self.$name.iter().any(Filled::is_filled) {
@@ -66,9 +64,18 @@ macro_rules! columns {
                 names
             }
 
-            /// Binds only those columns.
-            fn bind_filled(self, mut statement: Statement) -> Statement {
-                $(if self.$name.iter().any(Filled::is_filled) {
+            /// The columns in which some row differs from the same one of `others`.
+            fn differing(&self, others: &Self) -> Vec<&'static str> {
+                let mut names = Vec::new();
+                $(if self.$name != others.$name {
+                    names.push(stringify!($name));
+                })*
+                names
+            }
+
+            /// Binds these columns, in their order.
+            fn bind(self, names: &[&str], mut statement: Statement) -> Statement {
+                $(if names.contains(&stringify!($name)) {
                     statement = statement.bind(self.$name, Type::$array);
                 })*
                 statement
@@ -206,30 +213,41 @@ impl Written {
     /// than their share.
     pub(super) fn insert(self) -> Statement {
         let names = self.filled();
-        let values: Vec<String> = (1..=names.len()).map(|at| format!("${at}")).collect();
         let text = format!(
             "INSERT INTO tasks ({}) SELECT * FROM unnest({})",
             names.join(", "),
-            values.join(", ")
+            places(names.len())
         );
-        self.bind_filled(Statement::new(text))
+        self.bind(&names, Statement::new(text))
     }
 
-    /// Overwrites the rows with these ids.
-    pub(super) fn update(self) -> Statement {
-        let values: Vec<String> = (1..=NAMES.len()).map(|at| format!("${at}")).collect();
-        let set = NAMES.iter().skip(1).map(|name| match *name {
+    /// Whether there is anything to overwrite.
+    pub(super) fn differs(&self, before: &Self) -> bool {
+        !self.differing(before).is_empty()
+    }
+
+    /// Overwrites the rows with these ids, which are as `before` has them: only the columns that differ.
+    pub(super) fn update(self, before: &Self) -> Statement {
+        let mut names = self.differing(before);
+        let set = names.iter().map(|name| match *name {
             "spec" | "metadata" => format!("{name} = coalesce(n.{name}, t.{name})"),
             name => format!("{name} = n.{name}"),
         });
+        let set = set.collect::<Vec<_>>().join(", ");
+        names.insert(0, "id");
         let text = format!(
-            "UPDATE tasks t SET {} FROM unnest({}) AS n({}) WHERE t.id = n.id",
-            set.collect::<Vec<_>>().join(", "),
-            values.join(", "),
-            NAMES.join(", ")
+            "UPDATE tasks t SET {set} FROM unnest({}) AS n({}) WHERE t.id = n.id",
+            places(names.len()),
+            names.join(", ")
         );
-        self.bind(Statement::new(text))
+        self.bind(&names, Statement::new(text))
     }
+}
+
+/// So many parameters.
+fn places(count: usize) -> String {
+    let all: Vec<String> = (1..=count).map(|at| format!("${at}")).collect();
+    all.join(", ")
 }
 
 fn place(record: &Record) -> Option<i16> {

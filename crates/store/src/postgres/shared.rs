@@ -8,7 +8,7 @@ use kinora_contract::lifecycle::Hints;
 use kinora_contract::{Clock, TaskId};
 use tokio::sync::watch;
 
-use super::cache::Cache;
+use super::cache::{Begun, Cache};
 use super::commit::Committed;
 use super::notices::Notices;
 use super::totals::Summed;
@@ -51,13 +51,14 @@ impl Shared {
         }
     }
 
-    /// Makes the changes of a commit visible.
-    pub(super) fn publish(&self, committed: Committed) {
+    /// Shows what a commit has changed, whose transaction began then.
+    pub(super) fn publish(&self, committed: Committed, begun: Begun) {
         metered::committed(&committed.changes);
         self.summed.follow(committed.waiting, committed.bytes);
+        let version = committed.version;
+        self.cache.put_all(&committed.changes, version, begun);
         let mut hints = Hints::default();
         for change in &committed.changes {
-            self.cache.put(change.id, change.after.clone());
             self.forecasts.apply(change);
             hints = hints.or(change.hints());
         }

@@ -1,6 +1,5 @@
-//! SQL with its values. Statements are sent with the types of their values and without a name: a
-//! connection keeps no state that a pooler in transaction mode could lose, and each statement is
-//! planned for the table as it is now.
+//! SQL with its values. Statements are sent with the types of their values. Without a name a connection keeps no state that
+//! a pooler in transaction mode could lose; a `Session` names those that are sent often.
 
 use kinora_contract::Reading;
 use tokio_postgres::types::{ToSql, Type};
@@ -42,15 +41,46 @@ impl Statement {
         self.bind(values, Type::TEXT_ARRAY)
     }
 
-    /// Sends it; the rows arrive when the server is done. The first poll sends it, so several
-    /// statements polled in order run in that order, without waiting for each other.
-    pub(super) async fn run(self, client: &Client) -> Result<Vec<Row>, Error> {
+    pub(super) fn sql(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether these are the types of its values.
+    pub(super) fn has_types(&self, types: &[Type]) -> bool {
+        self.values.iter().map(|(_, of)| of).eq(types)
+    }
+
+    /// Sends it without a name; the rows come when the server has done it. It is on its way when this is first polled, so
+    /// that several that are polled in order are done in that order, without waiting for each other.
+    pub(super) async fn run(&self, client: &Client) -> Result<Vec<Row>, Error> {
         let values: Vec<(&(dyn ToSql + Sync), Type)> = self
             .values
             .iter()
             .map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone()))
             .collect();
         client.query_typed(&self.text, &values).await
+    }
+
+    /// Has the server parse it, and name it on this connection until the name is dropped.
+    pub(super) async fn prepare(
+        &self,
+        client: &Client,
+    ) -> Result<tokio_postgres::Statement, Error> {
+        let types: Vec<Type> = self.values.iter().map(|(_, of)| of.clone()).collect();
+        client.prepare_typed(&self.text, &types).await
+    }
+
+    /// As [`Statement::run`], by its name.
+    pub(super) async fn run_as(
+        &self,
+        client: &Client,
+        name: &tokio_postgres::Statement,
+    ) -> Result<Vec<Row>, Error> {
+        let values = self.values.iter();
+        let values: Vec<_> = values
+            .map(|(value, _)| &**value as &(dyn ToSql + Sync))
+            .collect();
+        client.query(name, &values).await
     }
 }
 
@@ -72,50 +102,13 @@ pub(super) fn read_present(rows: &[Row]) -> Result<Reading, Error> {
     })
 }
 
-/// Statements to send together. The place of each is the place of its answer.
-#[derive(Default)]
-pub(super) struct Asked(Vec<Statement>);
-
-impl Asked {
-    pub(super) fn add(&mut self, statement: Statement) -> usize {
-        self.0.push(statement);
-        self.0.len() - 1
-    }
-
-    /// Adds an optional statement: each costs the server some work.
-    pub(super) fn when(
-        &mut self,
-        is_needed: bool,
-        statement: impl FnOnce() -> Statement,
-    ) -> Option<usize> {
-        is_needed.then(|| self.add(statement()))
-    }
-
-    pub(super) async fn send(self, client: &Client) -> Result<Answers, Error> {
-        run_all(client, self.0).await.map(Answers)
-    }
-}
-
-/// The returned rows of the statements.
-pub(super) struct Answers(Vec<Vec<Row>>);
-
-impl Answers {
-    /// The rows of one statement; none if it was not sent.
-    pub(super) fn take(&mut self, place: Option<usize>) -> Vec<Row> {
-        let answer = place.and_then(|place| self.0.get_mut(place));
-        answer.map(std::mem::take).unwrap_or_default()
-    }
-}
-
-/// Sends all of these at once, and returns the rows of each. They run in order; after a failure in
-/// a transaction the rest fails too.
+/// Sends all of these at once, without names. They are done in order; after a failure
+/// in a transaction the rest fails too.
 pub(super) async fn run_all(
     client: &Client,
-    statements: Vec<Statement>,
+    statements: &[Statement],
 ) -> Result<Vec<Vec<Row>>, Error> {
-    let sent = statements
-        .into_iter()
-        .map(|statement| statement.run(client));
+    let sent = statements.iter().map(|statement| statement.run(client));
     let done = futures_util::future::join_all(sent).await;
     done.into_iter().collect()
 }

@@ -16,6 +16,8 @@ mod harness;
 mod load;
 mod migrations;
 mod moves;
+mod names;
+mod polls;
 mod pooler;
 mod schema;
 mod tls;

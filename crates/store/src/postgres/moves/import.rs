@@ -70,12 +70,10 @@ impl PostgresImport {
 
     /// Runs all of these or none.
     async fn within(&self, statements: Vec<Statement>) -> Done<()> {
-        let all = [
-            vec![Statement::new("BEGIN")],
-            statements,
-            vec![Statement::new("COMMIT")],
-        ];
-        let done = run_all(&self.client, all.into_iter().flatten().collect()).await;
+        let mut all = vec![Statement::new("BEGIN")];
+        all.extend(statements);
+        all.push(Statement::new("COMMIT"));
+        let done = run_all(&self.client, &all).await;
         if done.is_err() && !self.client.is_closed() {
             Statement::new("ROLLBACK").run(&self.client).await?;
         }
@@ -107,7 +105,7 @@ async fn mark(client: &Client, export: &str) -> Result<(), OpenError> {
         return Err(OpenError::NotEmpty);
     }
     let note = Statement::new("INSERT INTO unfinished_import VALUES ($1)").text(export);
-    let noted = run_all(client, vec![note, Statement::new("COMMIT")]).await;
+    let noted = run_all(client, &[note, Statement::new("COMMIT")]).await;
     noted.map(|_| ()).map_err(schema::unavailable)
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use kinora_contract::lifecycle::Record;
 use kinora_contract::{Failure, Status, Task, TaskId};
 use tokio_postgres::types::Type;
 
@@ -18,8 +19,10 @@ use crate::{
 };
 
 /// The columns of a [`Glance`].
-const GLANCE: &str = "id, phase, started_at_ms IS NULL, progress, created_at_ms";
-/// Maximum number of readings for one page, each of which may find only unreadable rows.
+const GLANCE: &str = "id, phase, started_at_ms IS NULL, progress, created_at_ms, xmin";
+/// Where its version is.
+const GLANCE_VERSION: usize = 5;
+/// Readings of one page, of which each may be of rows that cannot be read.
 const READINGS_MAX: usize = 10;
 
 #[async_trait]
@@ -52,15 +55,22 @@ impl Tasks for PostgresStore {
         let text = format!(
             "SELECT {} FROM idempotency i JOIN tasks t ON t.id = i.task \
              WHERE i.project = $1 AND i.key = $2 AND i.fingerprint = $3",
-            rows::columns("t")
+            rows::version::columns("t")
         );
         let ask = Statement::new(text)
             .text(project)
             .text(idempotency.key.clone());
         let ask = ask.bind(idempotency.fingerprint.to_vec(), Type::BYTEA);
         let found = self.reader.query(ask).await?;
+        self.compare(&found, rows::version::AT)?;
         let record = found.first().map(rows::read).transpose()?;
         Ok(record.map(|record| record.task.clone()))
+    }
+
+    async fn poll(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        let found = self.reader.poll(id).await?;
+        let own = found.filter(|record| record.task.project == project);
+        Ok(own.map(|record| record.task.clone()))
     }
 
     async fn get(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
@@ -74,6 +84,7 @@ impl Tasks for PostgresStore {
         let mut after = request.after.map(|id| id.to_string());
         for _ in 0..READINGS_MAX {
             let found = self.reader.query(page(&request, after.take())).await?;
+            self.compare(&found, rows::version::AT)?;
             for row in &found {
                 let record = match rows::read(row) {
                     Err(Fault::Job(StoreError::Corrupt(error))) => {
@@ -98,10 +109,17 @@ impl Tasks for PostgresStore {
 
     async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {
         self.pictures.refresh(&self.reader, &self.shared).await?;
+        let forecasts = &self.shared.forecasts;
+        // Its record was mostly read a moment ago.
+        if let [id] = ids {
+            let record = self.reader.poll(*id).await;
+            let record = unless_unavailable(record)?;
+            return Ok(vec![record.and_then(|record| forecasts.position(&record))]);
+        }
         let mut positions = Vec::with_capacity(ids.len());
         for record in self.reader.find_all(ids).await? {
             let record = record.ok().flatten();
-            positions.push(record.and_then(|record| self.shared.forecasts.position(&record)));
+            positions.push(record.and_then(|record| forecasts.position(&record)));
         }
         Ok(positions)
     }
@@ -110,6 +128,7 @@ impl Tasks for PostgresStore {
         let named: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let text = format!("SELECT {GLANCE} FROM tasks WHERE id = ANY($1)");
         let found = self.reader.query(Statement::new(text).texts(named)).await?;
+        self.compare(&found, GLANCE_VERSION)?;
         let found = glances(&found)?;
         let found: HashMap<TaskId, Glance> = found.into_iter().map(|one| (one.id, one)).collect();
         Ok(ids.iter().map(|id| found.get(id).copied()).collect())
@@ -122,6 +141,7 @@ impl Tasks for PostgresStore {
         };
         let ask = [1, 2, 3, 4].map(part).join(" UNION ALL ");
         let found = self.reader.query(Statement::new(ask).text(project)).await?;
+        self.compare(&found, GLANCE_VERSION)?;
         let mut found = glances(&found)?;
         found.sort_unstable_by_key(|glance| glance.id);
         Ok(found)
@@ -139,6 +159,9 @@ impl Tasks for PostgresStore {
             Ok::<_, Fault>((at_ms, rows::id(row)?))
         };
         let mut tasks = found.iter().map(end).collect::<Result<Vec<_>, _>>()?;
+        // They are not unfinished any more.
+        let ended = tasks.iter().map(|(_, id)| (*id, None));
+        self.shared.cache.compare(ended);
         tasks.reverse();
         Ok(Ended {
             tasks,
@@ -228,7 +251,30 @@ impl Tasks for PostgresStore {
     }
 }
 
-/// Queries one task more than the page may hold.
+impl PostgresStore {
+    /// No poll shows these tasks as they were before they were read here.
+    fn compare(&self, found: &[tokio_postgres::Row], version_at: usize) -> Result<(), StoreError> {
+        let mut seen = Vec::with_capacity(found.len());
+        for row in found {
+            let version = row.try_get(version_at).map_err(Fault::from)?;
+            seen.push((rows::id(row)?, Some(version)));
+        }
+        self.shared.cache.compare(seen.into_iter());
+        Ok(())
+    }
+}
+
+/// One that cannot be read has no position.
+fn unless_unavailable(
+    found: Result<Option<Arc<Record>>, StoreError>,
+) -> Result<Option<Arc<Record>>, StoreError> {
+    match found {
+        Err(error @ StoreError::Unavailable(_)) => Err(error),
+        found => Ok(found.ok().flatten()),
+    }
+}
+
+/// Asks for one task more than the page may hold.
 fn page(request: &PageRequest, after: Option<String>) -> Statement {
     let (compare, direction, first) = match request.order {
         Order::Ascending => (">", "ASC", ""),
@@ -238,7 +284,7 @@ fn page(request: &PageRequest, after: Option<String>) -> Statement {
     let text = format!(
         "SELECT {} FROM tasks t WHERE project = $1 AND phase <> 'expired' AND id {compare} $2 \
          ORDER BY id {direction} LIMIT $3",
-        rows::columns("t")
+        rows::version::columns("t")
     );
     Statement::new(text)
         .text(request.project.clone())
