@@ -123,7 +123,7 @@ impl<R: Copy + Ord> Line<R> {
         change: impl FnOnce(&mut BTreeMap<QueuePlace, TaskId>),
     ) {
         let tasks = self.projects.entry(project.clone()).or_default();
-        let first = |tasks: &BTreeMap<Place, TaskId>| tasks.keys().next().map(|head| head.seq);
+        let first = |tasks: &BTreeMap<QueuePlace, TaskId>| tasks.keys().next().map(|head| head.seq);
         let old = first(tasks);
         change(tasks);
         let new = first(tasks);
