@@ -299,7 +299,7 @@ const PAINTED: usize = 100;
 
 /// Makes one video for each number.
 fn make_many(client: &Client, numbers: Range<usize>) {
-    let submit = |number| {
+    let submit = |number: usize| {
         let prompt = format!("A kite number {number}.");
         client.submit(&json!({"model": "tiny", "prompt": prompt, "seconds": 2}))
     };
