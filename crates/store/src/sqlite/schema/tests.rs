@@ -21,22 +21,6 @@ fn every_commit_is_synced() {
     }
 }
 
-#[cfg(target_os = "linux")]
-#[test]
-fn the_database_is_locked_although_the_file_beside_it_is_removed_and_never_made() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("store.db");
-    let mut locks = lock(&path).unwrap();
-    assert!(locks.database(&path).is_err() && !path.exists());
-    drop(open_writer(&path, &SqliteOptions::default()).unwrap());
-    locks.database(&path).unwrap();
-    fs::remove_file(folder.path().join("store.db.lock")).unwrap();
-    let second = lock(&path);
-    assert!(matches!(second, Err(OpenError::InUse(_))), "{second:?}");
-    drop(locks);
-    lock(&path).unwrap();
-}
-
 #[test]
 fn processes_that_open_a_new_store_together_make_it_once() {
     let folder = tempfile::tempdir().unwrap();
