@@ -109,7 +109,7 @@ mod tests {
         names.uses("often");
         names.uses("often");
         names.keep("often", 1);
-        (0..1_000).for_each(|number| drop(names.uses(&number.to_string())));
+        (0..1_000).for_each(|number| _ = names.uses(&number.to_string()));
         assert_eq!(names.uses("often"), Use::Named(1));
     }
 }
