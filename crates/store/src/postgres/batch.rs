@@ -13,6 +13,7 @@ use kinora_contract::{Reading, TaskId, UnixMs};
 
 use super::fault::{Done, Fault, corrupt};
 use super::rows::Version;
+use super::runs::Runs;
 use super::session::Session;
 use super::statement::Statement;
 use super::totals::Totals;
@@ -24,6 +25,7 @@ use crate::{Callback, Gap, StoreError};
 /// An open transaction.
 pub(super) struct Batch<'a> {
     pub(super) session: &'a Session,
+    pub(super) runs: &'a Runs,
     /// When it began.
     pub(super) now: Reading,
     /// Of the rows that it writes.

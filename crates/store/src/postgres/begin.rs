@@ -11,6 +11,7 @@ use super::fault::{Done, corrupt};
 use super::insert;
 use super::job::Needs;
 use super::rows::{self, Version};
+use super::runs::Runs;
 use super::session::Session;
 use super::statement::Statement;
 use super::totals::{Summed, Totals};
@@ -25,12 +26,13 @@ pub(super) struct Origin {
     pub(super) batch: u64,
 }
 
-/// The inputs for judging time and the bounds over all projects.
+/// By which a transaction judges time, the bounds over all projects, and what runs.
 #[derive(Clone, Copy)]
 pub(super) struct Judges<'a> {
     pub(super) options: &'a PostgresOptions,
     pub(super) clock: &'a dyn Clock,
     pub(super) summed: &'a Summed,
+    pub(super) runs: &'a Runs,
 }
 
 const SUMS: &str = "name, bytes, tasks, waiting, unfinished, newest_ms, newest_seq";
@@ -76,6 +78,7 @@ async fn try_begin<'a>(
     let marked = answers.take(Some(marked));
     let mut batch = Batch {
         session,
+        runs: judges.runs,
         now: now(judges, &marked)?,
         version: marked.first().map(version).transpose()?,
         tasks: HashMap::new(),

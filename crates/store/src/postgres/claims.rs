@@ -169,8 +169,7 @@ async fn read(
         .texts(changed.collect())
         .int(breadth);
     let candidates = asked.add(candidates);
-    let columns = rows::columns("t");
-    let running = format!("SELECT {columns} FROM tasks t WHERE place = 4 AND worker = $1");
+    let running = "SELECT id, xmin FROM tasks WHERE place = 4 AND worker = $1";
     let running = asked.add(Statement::new(running).text(request.worker.clone()));
     let mut answers = asked.send(batch.session).await?;
     if lock.is_some() {
@@ -180,11 +179,10 @@ async fn read(
     let mut index = part(&found, batch)?;
     let mut seen = fill(&mut index, &found, batch)?;
     let truncated = truncated(&found, &index, reach)?;
-    // They need no lock: only the fact that they run counts.
-    for row in &running {
-        let id = rows::id(row)?;
+    for record in runs(&running, batch).await? {
+        let id = record.task.id;
         if seen.insert(id) && !batch.tasks.contains_key(&id) {
-            join(&mut index, read_or_skip(row)?);
+            join(&mut index, Some(record));
         }
     }
     // Tasks claimed in this transaction run as well.
@@ -202,8 +200,28 @@ async fn read(
     })
 }
 
-/// For each project and model that was read in part and that a claim of `reach` tasks may come to,
-/// the number of tasks read. Unreadable ones do not count.
+/// The running tasks of which ids and versions were read. They are not locked: only that they run counts.
+async fn runs(found: &[Row], batch: &Batch<'_>) -> Done<Vec<Arc<Record>>> {
+    let (mut running, mut unknown) = (Vec::with_capacity(found.len()), Vec::new());
+    for row in found {
+        let id = rows::id(row)?;
+        match batch.runs.get(id, row.try_get(1)?) {
+            Some(record) => running.push(record),
+            None => unknown.push(id.to_string()),
+        }
+    }
+    if !unknown.is_empty() {
+        let columns = rows::columns("t");
+        let text = format!("SELECT {columns} FROM tasks t WHERE id = ANY($1) AND place = 4");
+        for row in &batch.query(Statement::new(text).texts(unknown)).await? {
+            running.extend(read_or_skip(row)?);
+        }
+    }
+    Ok(running)
+}
+
+/// How many tasks were read of the projects and models of which not all were read that a claim of `reach` tasks may
+/// come to. Those that cannot be read do not count.
 fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, String), usize>> {
     let mut read: HashMap<(String, String), (u64, usize)> = HashMap::new();
     let mut limits = HashMap::new();

@@ -253,6 +253,7 @@ impl State {
             options: &self.shared.options,
             clock: &*self.shared.clock,
             summed: &self.shared.summed,
+            runs: &self.shared.runs,
         };
         let mut batch = begin(session, &needs, self.origin, judges).await?;
         for job in jobs {
@@ -345,6 +346,7 @@ impl State {
         match self.connector.session().await {
             Ok(session) => {
                 self.backoff.reset();
+                self.shared.runs.clear();
                 Ok(session)
             }
             Err(error) => {

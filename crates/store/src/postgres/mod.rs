@@ -40,6 +40,7 @@ mod overview;
 mod reads;
 mod roles;
 mod rows;
+mod runs;
 mod runtime;
 mod schema;
 mod secrets;

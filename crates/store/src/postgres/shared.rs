@@ -11,6 +11,7 @@ use tokio::sync::watch;
 use super::cache::{Begun, Cache};
 use super::commit::Committed;
 use super::notices::Notices;
+use super::runs::Runs;
 use super::totals::Summed;
 use crate::changes::Followers;
 use crate::queue::{Change, Forecasts};
@@ -23,6 +24,7 @@ pub(super) struct Shared {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) summed: Summed,
     pub(super) cache: Cache,
+    pub(super) runs: Runs,
     pub(super) forecasts: Forecasts,
     pub(super) notices: Notices,
     pub(super) work: watch::Sender<u64>,
@@ -40,6 +42,7 @@ impl Shared {
             clock: clock.clone(),
             summed: Summed::new(clock.clone(), options.totals_ms_max),
             cache: Cache::new(clock.clone(), options),
+            runs: Runs::default(),
             forecasts: Forecasts::new(clock.clone()),
             notices: Notices::default(),
             work: watch::Sender::new(0),
@@ -57,6 +60,7 @@ impl Shared {
         self.summed.follow(committed.waiting, committed.bytes);
         let version = committed.version;
         self.cache.put_all(&committed.changes, version, begun);
+        self.runs.follow(&committed.changes, version);
         let mut hints = Hints::default();
         for change in &committed.changes {
             self.forecasts.apply(change);
