@@ -17,25 +17,11 @@ use kinora_contract::lifecycle::Record;
 use kinora_contract::{Clock, TaskId};
 use tokio::sync::Notify;
 
+pub(super) use self::kept::{Begun, Seen};
 use self::kept::{Kept, Known};
 use super::rows::Version;
 use crate::PostgresOptions;
 use crate::queue::Change;
-
-/// A task as it was read or written.
-#[derive(Clone, Debug)]
-pub(super) struct Seen {
-    pub(super) record: Arc<Record>,
-    /// Of its row; `None` where that is unknown.
-    pub(super) version: Option<Version>,
-}
-
-/// When a question or a transaction began.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Begun {
-    place: u64,
-    at: Duration,
-}
 
 /// Records by their ids.
 #[derive(Debug)]

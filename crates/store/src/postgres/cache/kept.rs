@@ -7,7 +7,6 @@ use std::time::Duration;
 use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
 
-use super::{Begun, Seen};
 use crate::postgres::rows::Version;
 
 /// What an entry takes besides its record, in bytes.
@@ -16,6 +15,21 @@ const ENTRY_BYTES: u64 = 160;
 const WATCHED_MAX: usize = 8_192;
 /// So many times in a row a task is looked after without a poll.
 const WATCHES: u8 = 2;
+
+/// A task as it was read or written.
+#[derive(Clone, Debug)]
+pub(in crate::postgres) struct Seen {
+    pub(in crate::postgres) record: Arc<Record>,
+    /// Of its row; `None` where that is unknown.
+    pub(in crate::postgres) version: Option<Version>,
+}
+
+/// When a question or a transaction began.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::postgres) struct Begun {
+    pub(super) place: u64,
+    pub(super) at: Duration,
+}
 
 /// What is known of a task.
 #[derive(Debug)]
