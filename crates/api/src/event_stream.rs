@@ -159,7 +159,12 @@ impl EventStream {
             open_ms,
             ended_ms: 0,
         };
-        Self::new(api, opening, waiter, beginning, progress)
+        // Another process's notification of the last event's change may still be on its way.
+        let known = opening.last.map(|last| last.told);
+        Self {
+            told: RecentlyTold::from_known(known),
+            ..Self::new(api, opening, waiter, beginning, progress)
+        }
     }
 
     fn new(

@@ -43,7 +43,7 @@ impl ManifestFile {
         let shown = path.display();
         let text = fs::read_to_string(&path).map_err(|error| {
             let folder = folder.display();
-            let text = format!("{folder} is not a {}: {}", self.whole, self.name);
+            let text = format!("{folder} is no {}: {}", self.whole, self.name);
             Failure::because(text, error)
         })?;
         let damaged = |error| Failure::because(format!("{shown} is damaged"), error);
