@@ -265,9 +265,11 @@ fn an_engine_that_always_dies_fails_its_tasks_by_rule_and_no_others() {
 #[test]
 fn a_log_of_warnings_alone_names_the_task_as_well() {
     let server = boxed("").set("CRASH_AT", "host.frame:2");
-    let server = server.set("KINORA_LOG_LEVEL", "warn").start();
+    // The harness reads the address from the line of the start.
+    let level = "warn,kinora::serve=info";
+    let server = server.set("KINORA_LOG_LEVEL", level).start();
     let failing = submit_quick(&server.client());
-    server.wait_for_log(&["the run broke", failing.id()]);
+    server.wait_for_log(&["run crashed", failing.id()]);
 }
 
 #[test]
