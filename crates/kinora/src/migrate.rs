@@ -48,7 +48,7 @@ mod tests {
         for (migrated, part) in [
             (None, "Nothing to do"),
             (Some((3, 3)), "up to date, at version 3"),
-            (Some((0, 3)), "made, at version 3"),
+            (Some((0, 3)), "Created the schema, at version 3"),
             (Some((1, 3)), "from version 1 to version 3"),
         ] {
             assert!(told(migrated).contains(part), "{migrated:?}");

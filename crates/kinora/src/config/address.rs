@@ -224,11 +224,11 @@ mod tests {
             ("localhost:99999", "65535"),
             ("localhost:-1", "65535"),
             ("http://localhost:8080", "scheme"),
-            ("*:8080", "neither"),
-            ("127.0.0:8080", "neither"),
-            ("256.0.0.1:8080", "neither"),
-            ("[::1%lo:8080", "neither"),
-            ("a b:8080", "neither"),
+            ("*:8080", "does not begin"),
+            ("127.0.0:8080", "does not begin"),
+            ("256.0.0.1:8080", "does not begin"),
+            ("[::1%lo:8080", "does not begin"),
+            ("a b:8080", "does not begin"),
             ("", "no port"),
         ] {
             let error = text.parse::<ListenAddress>().unwrap_err();

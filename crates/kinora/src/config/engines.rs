@@ -221,7 +221,7 @@ mod tests {
             (format!("{studio}base_urls = []\nhost = {{}}"), "no `host`"),
             (
                 format!("{studio}base_urls = []\nkey_file = \"a\"\nkey_variable = \"b\""),
-                "'studio': key_file",
+                "'studio': set key_file or key_variable",
             ),
             (
                 "name = \"wan\"\nkind = \"diffusion\"".to_owned(),

@@ -1,4 +1,4 @@
-//! Expiry.
+//! Expires results and forgets old tasks.
 
 use std::cmp::Reverse;
 use std::sync::Arc;

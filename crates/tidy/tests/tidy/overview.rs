@@ -43,7 +43,7 @@ fn lines_of_the_log_that_pages_quote_are_written() {
         ("docs/operations.md", "log lines dropped"),
         (
             "docs/operations.md",
-            "storage failing; claims are held back until it recovers",
+            "storage failing; claims paused until it recovers",
         ),
         (
             "docs/operations.md",
