@@ -9,6 +9,7 @@
 
 mod kept;
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -122,11 +123,13 @@ impl Cache {
         }
     }
 
-    /// Keeps what a transaction of this process has changed.
+    /// Keeps what a transaction of this process has changed: of several changes of a task, which have one version, the last.
     pub(super) fn put_all(&self, changes: &[Change], version: Option<Version>, begun: Begun) {
         let mut kept = self.kept();
         let by = self.next();
-        for change in changes {
+        let last: HashMap<TaskId, &Change> =
+            changes.iter().map(|change| (change.id, change)).collect();
+        for change in last.into_values() {
             let known = change.after.clone().map_or(Known::Absent, |record| {
                 Known::Task(Seen { record, version })
             });
