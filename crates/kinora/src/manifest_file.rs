@@ -99,7 +99,7 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         fs::write(&path, text.replace("\"format\": 1", "\"format\": 2")).unwrap();
         let newer = read().unwrap_err();
-        assert!(newer.contains("has format 2, this program knows 1: take a newer program"));
+        assert!(newer.contains("has format 2, but this program supports 1: take a newer program"));
         fs::write(&path, &text[..text.len() / 2]).unwrap();
         assert!(read().unwrap_err().contains("damaged"));
     }
