@@ -22,7 +22,7 @@ fn protected(key: &Key, chain: &[Vec<u8>]) -> Vec<u8> {
     Value::Map(header).encoded()
 }
 
-/// What is signed for `claim`.
+/// The bytes that a signature of `claim` covers.
 pub(crate) fn to_be_signed(key: &Key, chain: &[Vec<u8>], claim: &[u8]) -> Vec<u8> {
     let parts = [
         Value::text("Signature1"),

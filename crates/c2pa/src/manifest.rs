@@ -115,7 +115,7 @@ impl<'a> Manifest<'a> {
         program.with("version", Value::text(version))
     }
 
-    /// What was done: an edit opens its source and changes it; everything else is created, a final with the help of
+    /// The actions: an edit opens its source and changes it; everything else is created, a final with the help of
     /// its draft.
     fn actions(&self, ingredient: Option<Value>) -> Value {
         let Provenance { model, engine, .. } = self.provenance;

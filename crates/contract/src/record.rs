@@ -51,7 +51,6 @@ pub struct CardRecord {
     /// Default length in seconds.
     pub seconds_default: Option<u32>,
     /// Features beyond text. Features omitted from the table are off.
-    #[serde(default, deserialize_with = "features")]
     pub features: Option<Features>,
 }
 
@@ -75,8 +74,11 @@ struct FeaturesRecord {
     edit: bool,
 }
 
-fn features<'de, D: Deserializer<'de>>(table: D) -> Result<Option<Features>, D::Error> {
-    FeaturesRecord::deserialize(table).map(Some)
+/// Omitted fields are off, and unknown ones are an error.
+impl<'de> Deserialize<'de> for Features {
+    fn deserialize<D: Deserializer<'de>>(table: D) -> Result<Self, D::Error> {
+        FeaturesRecord::deserialize(table)
+    }
 }
 
 /// Why a record is not a valid card: a sentence without the model's name and without a full stop.

@@ -23,12 +23,7 @@ pub fn image(path: &Path, cover: (u32, u32)) -> Result<Image, DecodeError> {
     let (format, header) = judged(&bytes)?;
     file::contained(move || {
         let size = (header.width, header.height);
-        let rgb = match format {
-            Format::Jpeg => jpeg::decode(&bytes, size)?,
-            Format::Png => pixels::over_white(png::decode(&bytes, size)?),
-            Format::WebP => pixels::over_white(animated::webp(&bytes, size)?),
-            Format::Gif => pixels::over_white(animated::gif(&bytes, size)?),
-        };
+        let rgb = pixels_of(format, &bytes, size)?;
         drop(bytes);
         let cover = if header.orientation.transposed {
             (cover.1, cover.0)
@@ -50,6 +45,25 @@ pub fn image(path: &Path, cover: (u32, u32)) -> Result<Image, DecodeError> {
 pub fn image_size(path: &Path) -> Result<(u32, u32), DecodeError> {
     let bytes = file::read(path, REFERENCE_IMAGE_BYTES_MAX)?;
     judged(&bytes).map(|(_, header)| header.upright_size())
+}
+
+/// Decodes an image of another server's making, such as a preview: of any format here, with sides of at
+/// most `side_max` pixels and in any shape.
+///
+/// # Errors
+/// [`DecodeError::ImageTooLarge`], or [`DecodeError::UnsupportedImage`].
+pub fn image_of(bytes: &[u8], side_max: u32) -> Result<Image, DecodeError> {
+    let (format, header) = recognised(bytes)?;
+    let (width, height) = header.upright_size();
+    if width.max(height) > side_max {
+        return Err(DecodeError::ImageTooLarge { width, height });
+    }
+    let size = (header.width, header.height);
+    let decoded = file::contained(|| {
+        let rgb = pixels_of(format, bytes, size)?;
+        Ok(header.orientation.upright(pixels::shrunk(rgb, size, size)?))
+    });
+    decoded.map_err(DecodeError::UnsupportedImage)
 }
 
 /// The supported formats.
@@ -78,11 +92,26 @@ impl Format {
     }
 }
 
-fn judged(bytes: &[u8]) -> Result<(Format, Header), DecodeError> {
+/// `[height][width][3]` u8, as stored.
+fn pixels_of(format: Format, bytes: &[u8], size: (u32, u32)) -> Result<Vec<u8>, Cause> {
+    Ok(match format {
+        Format::Jpeg => jpeg::decode(bytes, size)?,
+        Format::Png => pixels::over_white(png::decode(bytes, size)?),
+        Format::WebP => pixels::over_white(animated::webp(bytes, size)?),
+        Format::Gif => pixels::over_white(animated::gif(bytes, size)?),
+    })
+}
+
+fn recognised(bytes: &[u8]) -> Result<(Format, Header), DecodeError> {
     let format = Format::of(bytes)
         .ok_or_else(|| DecodeError::UnsupportedImage("no known signature".into()))?;
     let header =
         file::contained(|| header(format, bytes)).map_err(DecodeError::UnsupportedImage)?;
+    Ok((format, header))
+}
+
+fn judged(bytes: &[u8]) -> Result<(Format, Header), DecodeError> {
+    let (format, header) = recognised(bytes)?;
     let (width, height) = header.upright_size();
     judge(width, height)?;
     Ok((format, header))

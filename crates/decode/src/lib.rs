@@ -24,7 +24,7 @@ mod stereo;
 mod webp_codes;
 
 pub use error::{Cause, DecodeError};
-pub use image::{image, image_size};
+pub use image::{image, image_of, image_size};
 pub use media_type::media_type;
 pub use pixels::Image;
 pub use sound::{Sound, sound};

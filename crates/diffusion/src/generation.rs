@@ -2,31 +2,9 @@
 //! materials before any work. It opens no files and calls no library.
 
 use kinora_contract::Size;
-use kinora_engine::{Clip, Materials, Picture};
+use kinora_engine::{Clip, Crop, Keep, Materials, Picture};
 
 use crate::sampling::{Sampler, Scheduler};
-
-/// The delivered part of a rendered frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Crop {
-    /// Pixels cut off at the left.
-    pub left: u32,
-    /// Rows cut off at the top.
-    pub top: u32,
-    /// The size of the remaining part.
-    pub size: Size,
-}
-
-impl Crop {
-    /// The centre of `rendered`, which is no smaller than `size`.
-    pub fn middle(size: Size, rendered: Size) -> Self {
-        Self {
-            left: rendered.width.saturating_sub(size.width) / 2,
-            top: rendered.height.saturating_sub(size.height) / 2,
-            size,
-        }
-    }
-}
 
 /// A picture from the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,37 +24,6 @@ impl Given {
             Self::FirstFrame => materials.first_frame.as_ref(),
             Self::LastFrame => materials.last_frame.as_ref(),
             Self::Image(index) => materials.images.get(index),
-        }
-    }
-}
-
-/// The rendered frames to deliver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keep {
-    /// The first ones.
-    First(u32),
-    /// This many, spread evenly from the first to the last, so the last one stays the last.
-    Spread(u32),
-}
-
-impl Keep {
-    /// The number of delivered frames.
-    pub const fn count(self) -> u32 {
-        match self {
-            Self::First(count) | Self::Spread(count) => count,
-        }
-    }
-
-    /// The index among `rendered` frames of delivered frame number `index`.
-    pub fn source(self, index: u32, rendered: u32) -> u32 {
-        match self {
-            Self::First(_) => index,
-            Self::Spread(count) if count < 2 => rendered.saturating_sub(1),
-            Self::Spread(count) => {
-                let gaps = u64::from(count - 1);
-                let place = u64::from(index) * u64::from(rendered.saturating_sub(1));
-                ((place + gaps / 2) / gaps) as u32
-            }
         }
     }
 }
@@ -149,21 +96,4 @@ impl Generation {
         let nearest = (time + fps / 2) / fps;
         nearest.min(u64::from(source_frames.saturating_sub(1))) as u32
     }
-}
-
-/// The smallest number of frames on the grid of `step` that fits `frames`: `k * step + 1`.
-pub(crate) fn on_grid(frames: u32, step: u32) -> u32 {
-    frames
-        .saturating_sub(1)
-        .div_ceil(step)
-        .saturating_mul(step)
-        .saturating_add(1)
-}
-
-/// `size` with both sides rounded up to a multiple.
-pub(crate) fn rounded_up(size: Size, multiple: u32) -> Size {
-    Size::new(
-        size.width.next_multiple_of(multiple),
-        size.height.next_multiple_of(multiple),
-    )
 }

@@ -24,7 +24,7 @@ mod sound;
 
 pub use check::{FileReport, Format, Problem, Report, check};
 pub use family::{Family, Role, Variant};
-pub use generation::{Crop, Generation, Given, Keep};
+pub use generation::{Generation, Given};
 pub use kind::DiffusionKind;
 pub use model::Model;
 #[cfg(feature = "native")]

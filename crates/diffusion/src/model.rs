@@ -2,10 +2,13 @@
 //! loads nothing; refuses specs that the model does not support.
 
 use kinora_contract::{Edit, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{Clip, Description, EngineError, Features, Materials, Picture, Planner};
+use kinora_engine::{
+    Clip, Crop, Description, EngineError, Features, Grid, Keep, Materials, Picture, Planner,
+    frames_of_edit, refuse_unsupported,
+};
 
 use crate::LIBRARY;
-use crate::generation::{Crop, Generation, Given, Keep, on_grid, rounded_up};
+use crate::generation::{Generation, Given};
 use crate::prompt;
 use crate::settings::{Settings, SettingsError};
 
@@ -86,13 +89,18 @@ impl Model {
         spec: &VideoSpec,
         materials: &Materials,
     ) -> Result<Generation, EngineError> {
-        self.allowed(spec)?;
+        refuse_unsupported(self.description.features, spec)?;
         let (initial, end) = self.pictures(spec, materials)?;
         let outline = self.outline(spec, materials)?;
         let settings = &self.settings;
         let traits = settings.traits();
-        let rendered = rounded_up(outline.size, traits.size_multiple);
-        let frames = on_grid(outline.frames, traits.frame_step);
+        let grid = Grid {
+            size_multiple: traits.size_multiple,
+            frame_step: traits.frame_step,
+            frame_offset: 1,
+        };
+        let rendered = grid.size(outline.size);
+        let frames = grid.frames(outline.frames);
         Ok(Generation {
             prompt: prompt::literal(&spec.prompt),
             negative_prompt: prompt::literal(spec.negative_prompt.as_deref().unwrap_or_default()),
@@ -124,41 +132,6 @@ impl Model {
             audio: spec.generate_audio,
             vae_tiling: settings.vae_tiling,
         })
-    }
-
-    /// Refusals that need no material.
-    fn allowed(&self, spec: &VideoSpec) -> Result<(), EngineError> {
-        let can = self.description.features;
-        if spec.negative_prompt.is_some() && !can.negative_prompt {
-            return unsupported("a negative prompt");
-        }
-        if spec.generate_audio && !can.audio_output {
-            return unsupported("sound");
-        }
-        if (spec.draft || spec.final_of.is_some()) && !can.draft {
-            return unsupported("drafts");
-        }
-        if spec.edit.is_some() && !can.edit {
-            return unsupported("edits");
-        }
-        match &spec.inputs {
-            Inputs::Frames { .. } if !can.first_frame => unsupported("a first frame"),
-            Inputs::Frames { last: Some(_), .. } if !can.last_frame => unsupported("a last frame"),
-            Inputs::References { images, .. }
-                if images.len() > can.reference_images_max as usize =>
-            {
-                unsupported("so many reference images")
-            }
-            Inputs::References { audios, .. }
-                if audios.len() > can.reference_audios_max as usize =>
-            {
-                unsupported("reference sound")
-            }
-            Inputs::Text if !can.text_to_video && spec.edit.is_none() => {
-                unsupported("these weights start from a picture: text alone")
-            }
-            _ => Ok(()),
-        }
     }
 
     fn pictures(
@@ -226,19 +199,14 @@ impl Model {
 
     /// An edit has the size of its source, and its length at the model's own rate.
     fn edited(&self, edit: &Edit, materials: &Materials) -> Result<Outline, EngineError> {
-        let Some(source) = materials
-            .source
-            .as_deref()
-            .filter(|source| source.frames() > 0 && source.fps() > 0)
-        else {
+        let source = materials.source.as_deref();
+        let frames = source.and_then(|source| frames_of_edit(source, self.settings.fps()));
+        let Some((source, frames)) = source.zip(frames) else {
             return missing("the source video");
         };
-        let fps = u64::from(source.fps());
-        let frames = u64::from(source.frames()) * u64::from(self.settings.fps());
-        let frames = ((frames + fps / 2) / fps).max(1);
         Ok(Outline {
             size: source.size(),
-            frames: u32::try_from(frames).unwrap_or(u32::MAX),
+            frames,
             control_strength: Some(control_strength(edit.strength)),
         })
     }

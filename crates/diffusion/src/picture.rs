@@ -3,13 +3,11 @@
 //! Nothing is ever distorted.
 
 use kinora_contract::Size;
-use kinora_engine::{EngineError, Picture};
-
-use crate::generation::Crop;
+use kinora_engine::{Crop, EngineError, Picture};
 
 const CHANNELS: usize = 3;
 
-/// Scales `picture` to fill `crop.size`, where [`crop`] will find it; its edges are repeated in the
+/// Scales `picture` to fill `crop.size`, where [`Crop::cut`] will find it; its edges are repeated in the
 /// rest of `rendered`.
 ///
 /// # Errors
@@ -46,22 +44,6 @@ pub(crate) fn fit(picture: &Picture, crop: Crop, rendered: Size) -> Result<Pictu
     })
 }
 
-/// Cuts the middle out of a rendered frame.
-pub(crate) fn crop(rgb: &[u8], rendered: Size, crop: Crop) -> Option<Vec<u8>> {
-    let row_bytes = rendered.width as usize * CHANNELS;
-    let kept = crop.size.width as usize * CHANNELS;
-    let left = crop.left as usize * CHANNELS;
-    if rgb.len() != row_bytes * rendered.height as usize {
-        return None;
-    }
-    let mut frame = Vec::with_capacity(kept * crop.size.height as usize);
-    for y in crop.top..crop.top + crop.size.height {
-        let start = y as usize * row_bytes + left;
-        frame.extend_from_slice(rgb.get(start..start + kept)?);
-    }
-    Some(frame)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,7 +63,7 @@ mod tests {
         let given = picture(asked);
         let fitted = fit(&given, middle, rendered).unwrap();
         assert_eq!(fitted.size, rendered);
-        assert_eq!(crop(&fitted.rgb, rendered, middle).unwrap(), given.rgb);
+        assert_eq!(middle.cut(&fitted.rgb, rendered).unwrap(), given.rgb);
         // The corner repeats the picture's own corner.
         assert_eq!(fitted.rgb[..3], given.rgb[..3]);
         assert_eq!(
@@ -113,6 +95,5 @@ mod tests {
         for rgb in [Vec::new(), vec![0; 3], vec![0; 16 * 16 * 3 + 1]] {
             assert!(fit(&Picture { size, rgb }, Crop::middle(size, size), size).is_err());
         }
-        assert!(crop(&[0; 5], size, Crop::middle(size, size)).is_none());
     }
 }

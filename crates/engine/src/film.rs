@@ -78,6 +78,8 @@ pub struct FilmJob<'a> {
     /// [`references`](kinora_contract::Inputs::references); the caller has checked that they can be
     /// opened.
     pub references: &'a [ReferenceFile],
+    /// The video that the spec edits, as this service keeps it.
+    pub source: Option<&'a ReferenceFile>,
     /// The last ticket of an earlier attempt.
     pub ticket: Option<&'a str>,
     /// The path of the new film.

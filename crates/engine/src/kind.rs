@@ -1,6 +1,7 @@
 //! A kind of engine: one type with the settings of a configured engine, and everything that follows
 //! from them. This crate knows no concrete kinds: the service has the registry.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use kinora_contract::Clock;
 
-use crate::{Engine, EngineError, FilmEngine, Planner};
+use crate::{Engine, EngineError, Features, FilmEngine, Grid, Planner};
 
 /// A configured engine of one kind. The service deserialises the type from the engine's table in
 /// the configuration, without the keys common to all engines (`name`, `kind` and `host`).
@@ -52,6 +53,11 @@ pub trait FrameKind {
     /// Why it cannot be opened.
     fn open(&self, name: &str) -> Result<Box<dyn Engine>, EngineError>;
 
+    /// The command whose processes are the engine. `None`: processes of this executable open it.
+    fn program(&self) -> Option<Program> {
+        None
+    }
+
     /// What a process that opens the engine must be able to access.
     fn needs(&self) -> Needs {
         Needs::default()
@@ -81,6 +87,34 @@ pub trait FilmKind {
 
     /// Number of runtime threads that the engine may block.
     fn blocking_threads(&self) -> usize;
+}
+
+/// A command that speaks the engine protocol, `docs/engine-protocol.md`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// The program and its arguments; never empty.
+    pub command: Vec<String>,
+    /// Variables of its environment, beside those that every engine's process gets.
+    pub environment: BTreeMap<String, String>,
+    /// The folder in which it starts. `None`: that of the service.
+    pub folder: Option<PathBuf>,
+    /// Devices, with a process for each. Empty: as many processes as the host allows, which find their devices themselves.
+    pub devices: Vec<String>,
+    /// Settings for the engine, as JSON.
+    pub settings: serde_json::Value,
+    /// What clips are planned by.
+    pub promises: Promises,
+}
+
+/// What an operator promises of an engine that only its own process knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promises {
+    /// Requests that it can take.
+    pub features: Features,
+    /// Sizes and lengths that it renders.
+    pub grid: Grid,
+    /// Frames per second of its clips.
+    pub fps: u32,
 }
 
 /// What the sandbox of an engine's process must allow.

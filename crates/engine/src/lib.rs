@@ -2,26 +2,30 @@
 //! [`FilmEngine`], gets a finished file from elsewhere. An engine knows nothing of tasks, HTTP
 //! routes or storage. One that makes frames blocks its thread while it works. An [`EngineKind`] has
 //! the settings of an engine, and creates it.
-//! engines come from: the settings of one, and what follows from them.
 
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "conformance")]
 pub mod conformance;
 mod control;
 mod error;
 mod film;
+mod grid;
 mod kind;
 mod materials;
+mod plan;
 mod preview;
 
 pub use control::{Cancel, Control, Progress, Stage};
 pub use error::EngineError;
 pub use film::{FilmEngine, FilmJob, Keeper, ReferenceFile, ServerReport};
-pub use kind::{EngineKind, FilesReport, FilmKind, FrameKind, KindError, Needs, Output};
+pub use grid::{Crop, Grid, Keep};
+pub use kind::{
+    EngineKind, FilesReport, FilmKind, FrameKind, KindError, Needs, Output, Program, Promises,
+};
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec, Warning};
 pub use materials::{Footage, Materials, Picture, Playback, SCRIPT_LINKS_MAX, Sound};
+pub use plan::{frames_of_edit, refuse_unsupported};
 pub use preview::Preview;
 
 /// Sample rate of all sound from engines.
@@ -43,6 +47,12 @@ pub trait Planner: Send + Sync {
     /// [`Planner::describe`].
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError>;
 
+    /// Whether the engine decides the length of this spec's clip while it works: the plan then has the longest allowed one,
+    /// and [`Sink::decide`] comes before the first frame.
+    fn decides_length(&self, _spec: &VideoSpec) -> bool {
+        false
+    }
+
     /// The parts of a plannable spec that [`Engine::generate`] cannot honour; the client sees them
     /// with the task. Deterministic, like the plan.
     fn warnings(&self, _spec: &VideoSpec, _materials: &Materials) -> Vec<Warning> {
@@ -52,8 +62,8 @@ pub trait Planner: Send + Sync {
 
 /// A generator of video. All workers of a process share one.
 pub trait Engine: Planner {
-    /// Generates the clip of [`Planner::plan`]: exactly `clip.frames` frames in order, and sound if
-    /// `clip.audio`. Blocks until done; obeys `control`'s cancel within 2 s.
+    /// Generates the clip of [`Planner::plan`]: exactly `clip.frames` frames in order, or as many as the engine
+    /// [decided](Planner::decides_length), and sound if `clip.audio`. Blocks until done; obeys `control`'s cancel within 2 s.
     ///
     /// # Errors
     /// [`EngineError::Cancelled`] after a cancel, the sink's error unchanged, otherwise the cause.
@@ -95,7 +105,7 @@ pub struct Clip {
     pub size: Size,
     /// Frames per second, constant.
     pub fps: u32,
-    /// Number of frames.
+    /// Number of frames; at most so many if the engine [decides](Planner::decides_length).
     pub frames: u32,
     /// Whether there is sound: interleaved stereo at [`SAMPLE_RATE_HZ`].
     pub audio: bool,
@@ -114,6 +124,17 @@ pub struct Job<'a> {
 
 /// Receives a clip while it is generated. Blocks when the receiver falls behind.
 pub trait Sink {
+    /// Takes the clip's length, if the engine [decides](Planner::decides_length) it: once, before the first frame and
+    /// before any sound.
+    ///
+    /// # Errors
+    /// The length is not the engine's to decide, or is none that the plan allows.
+    fn decide(&mut self, _frames: u32) -> Result<(), EngineError> {
+        Err(EngineError::Failed(
+            "the engine decided the length of a clip whose length is given".to_owned(),
+        ))
+    }
+
     /// Takes the next frame: `rgb: [height][width][3] u8`, sRGB, full range.
     ///
     /// # Errors

@@ -8,7 +8,7 @@ use kinora_media::{FilmFormat, MediaError, ProbeInfo, Undecodable};
 use serde::{Deserialize, Serialize};
 
 use crate::sandbox::Confinement;
-use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, invalid_data};
+use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX};
 
 /// Maximum size of a poster or spritesheet: 1,600 by 1,600 pixels take less even uncompressed.
 const STILL_BYTES_MAX: u32 = 8 << 20;
@@ -172,10 +172,10 @@ impl Message for FilmOrder {
         Ok((b'o', serde_json::to_vec(&self)?))
     }
 
-    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Self> {
+    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Option<Self>> {
         match kind {
-            b'o' => Ok(serde_json::from_slice(&body)?),
-            _ => Err(invalid_data("an unknown order")),
+            b'o' => Ok(Some(serde_json::from_slice(&body)?)),
+            _ => Ok(None),
         }
     }
 }
@@ -202,8 +202,8 @@ impl Message for FilmTold {
         })
     }
 
-    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Self> {
-        Ok(match kind {
+    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Option<Self>> {
+        Ok(Some(match kind {
             b'l' => Self::Confined(serde_json::from_slice(&body)?),
             b'a' => Self::Alive,
             b'i' => Self::Info(serde_json::from_slice(&body)?),
@@ -212,8 +212,8 @@ impl Message for FilmTold {
             b'f' => Self::Frame(body),
             b'd' => Self::Done,
             b'e' => Self::Failed(serde_json::from_slice(&body)?),
-            _ => return Err(invalid_data("an unknown message")),
-        })
+            _ => return Ok(None),
+        }))
     }
 }
 

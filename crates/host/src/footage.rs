@@ -10,7 +10,8 @@ use kinora_contract::Size;
 use kinora_engine::{EngineError, Footage, Playback};
 
 use crate::line::Line;
-use crate::message::{SourceHead, Told};
+use crate::message::Told;
+use crate::protocol::SourceHead;
 
 /// The service's answer to a request for a frame.
 pub(crate) enum Answer {
@@ -49,7 +50,7 @@ impl fmt::Debug for RemoteFootage {
 
 impl Footage for RemoteFootage {
     fn size(&self) -> Size {
-        self.head.size
+        self.head.size.into()
     }
 
     fn fps(&self) -> u32 {

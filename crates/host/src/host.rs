@@ -15,7 +15,8 @@ use crate::footage::{Answer, Answers, RemoteFootage};
 use crate::line::{Line, die};
 use crate::materials::{assemble, samples_to_bytes};
 use crate::memory;
-use crate::message::{Ending, JobHead, Order, Told};
+use crate::message::{Order, Told};
+use crate::protocol::{Decision, Ending, Hello, JobHead, Open};
 use crate::sandbox;
 use crate::wire::{Bounds, Message};
 
@@ -28,7 +29,7 @@ const PULSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// If standard input and output cannot be redirected.
-pub fn serve(open: impl FnOnce(&[u8]) -> Result<Box<dyn Engine>, EngineError>) -> io::Result<()> {
+pub fn serve(open: impl FnOnce(Open) -> Result<Box<dyn Engine>, EngineError>) -> io::Result<()> {
     let output = rustix::io::dup(rustix::stdio::stdout())?;
     // Native code prints to standard output as it likes.
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
@@ -43,8 +44,9 @@ pub fn serve(open: impl FnOnce(&[u8]) -> Result<Box<dyn Engine>, EngineError>) -
     let Ok(Arrived::Open(settings)) = arrived.recv() else {
         die();
     };
+    line.tell(Told::Hello(Box::new(Hello::of_this_executable())));
     kinora_crash::point("host.opening");
-    let engine = match open(&settings) {
+    let engine = match open(*settings) {
         Ok(engine) => engine,
         Err(error) => {
             line.tell(Told::Ended(Ending::of(Err(error))));
@@ -79,7 +81,7 @@ fn confine(line: &Line) -> io::Result<Order> {
 
 /// Input for the main thread.
 enum Arrived {
-    Open(Vec<u8>),
+    Open(Box<Open>),
     Job(Box<JobHead>, Control),
     Material(Vec<u8>),
 }
@@ -128,14 +130,17 @@ fn run(
     let source = head.source.map(|source| -> Arc<dyn Footage> {
         Arc::new(RemoteFootage::new(source, line.clone(), answers.clone()))
     });
+    let Some(own) = &head.own else {
+        return Err(EngineError::Failed("the job has no spec".to_owned()));
+    };
     let materials = assemble(head, source, || match arrived.recv() {
         Ok(Arrived::Material(bytes)) => Ok(bytes),
         _ => Err(EngineError::Failed("material is missing".to_owned())),
     })?;
     kinora_crash::point("host.job");
-    tracing::info!(frames = head.clip.frames, "engine took a job");
+    tracing::info!(frames = head.clip.longest(), "engine took a job");
     let job = Job {
-        spec: &head.spec,
+        spec: &own.spec,
         materials: &materials,
         clip: head.clip.into(),
     };
@@ -165,6 +170,11 @@ fn pulse(control: &Control, line: &Line, left: &Receiver<()>) {
 struct LineSink<'a>(&'a Line);
 
 impl Sink for LineSink<'_> {
+    fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
+        self.0.tell(Told::Decided(Decision { frames }));
+        Ok(())
+    }
+
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         kinora_crash::point("host.frame");
         self.0.tell(Told::Frame(rgb.to_vec()));

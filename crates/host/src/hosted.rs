@@ -10,15 +10,18 @@ use std::time::Duration;
 
 use kinora_contract::{Clock, FailureCode, Stopwatch, VideoSpec, Warning};
 use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink, Stage,
+    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Promises, Sink, Stage,
 };
 use rustix::io::Errno;
 
 use crate::message::{Order, Told};
+use crate::on_grid::{self, OnGrid};
 use crate::process::{EngineProcess, Heard};
+use crate::promised::denied;
+use crate::protocol::{self, Hello, Introduction, Open};
 use crate::run::{Ended, Run};
 use crate::sandbox::{self, Confinement};
-use crate::seats::Seats;
+use crate::seats::{Ready, Seats};
 use crate::wire::Bounds;
 
 /// How often to check for a cancel while an engine opens.
@@ -28,9 +31,15 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub struct HostOptions {
     /// Makes the command of a process that calls [`crate::serve`].
     pub command: Box<dyn Fn() -> Command + Send + Sync>,
-    /// Settings passed to the opener in that process.
-    pub settings: Vec<u8>,
-    /// Maximum number of concurrent jobs, each in its own process with its own engine. At least 1.
+    /// The first message to such a process.
+    pub open: Open,
+    /// What the operator promises of a command. `None`: the command is this executable, which knows more of a job than the
+    /// protocol tells, and whose planner already is the engine's.
+    pub promises: Option<Promises>,
+    /// Devices, with a process for each. Empty: `processes`, which find their devices themselves.
+    pub devices: Vec<String>,
+    /// Maximum number of concurrent jobs, each in its own process with its own engine, unless `devices` says it. At
+    /// least 1.
     pub processes: usize,
     /// Maximum time for an engine to open (to load its weights).
     pub open_limit: Duration,
@@ -47,6 +56,7 @@ pub struct HostOptions {
 impl fmt::Debug for HostOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HostOptions")
+            .field("open", &self.open.name)
             .field("processes", &self.processes)
             .field("open_limit", &self.open_limit)
             .field("memory_bytes_max", &self.memory_bytes_max)
@@ -67,7 +77,11 @@ pub struct HostedEngine {
 impl HostedEngine {
     /// Hosts the engine described by `planner`. Starts no process before the first job.
     pub fn new(planner: Arc<dyn Planner>, options: HostOptions) -> Self {
-        let seats = Seats::new(options.processes.max(1), options.clock.clone());
+        let devices = match options.devices.is_empty() {
+            true => vec![None; options.processes.max(1)],
+            false => options.devices.iter().cloned().map(Some).collect(),
+        };
+        let seats = Seats::new(devices, options.clock.clone());
         Self {
             planner,
             options,
@@ -81,13 +95,28 @@ impl HostedEngine {
     /// # Errors
     /// The error of opening it.
     pub fn try_open(&self) -> Result<(), EngineError> {
-        self.start(&Control::default()).map(drop)
+        let device = self.options.devices.first();
+        self.start(device, &Control::default()).map(drop)
+    }
+
+    /// Asks a process of the engine what it is and what it can do. The process opens the engine, and then ends.
+    ///
+    /// # Errors
+    /// As [`HostedEngine::try_open`].
+    pub fn introduction(&self) -> Result<Introduction, EngineError> {
+        let device = self.options.devices.first();
+        let ready = self.start(device, &Control::default())?;
+        Ok(ready.introduction)
     }
 
     /// Starts a process and opens its engine.
-    fn start(&self, control: &Control) -> Result<EngineProcess, EngineError> {
+    fn start(&self, device: Option<&String>, control: &Control) -> Result<Ready, EngineError> {
         let name = &self.planner.describe().name;
-        let (command, confinement) = ((self.options.command)(), self.options.confinement.as_ref());
+        let (mut command, confinement) =
+            ((self.options.command)(), self.options.confinement.as_ref());
+        if let Some(device) = device {
+            command.env("CUDA_VISIBLE_DEVICES", device);
+        }
         let started = EngineProcess::start(name, command, confinement, Bounds::default());
         let process = started.map_err(|error| not_started(&error))?;
         tracing::info!(
@@ -98,17 +127,34 @@ impl HostedEngine {
         if let Some(confinement) = confinement {
             process.order(Order::Confine(confinement.clone()));
         }
-        process.order(Order::Open(self.options.settings.clone()));
+        let device = device.cloned();
+        process.order(Order::Open(Box::new(Open {
+            device,
+            ..self.options.open.clone()
+        })));
+        let mut hello = None;
         let start = Stopwatch::start(&self.options.clock);
         while start.elapsed() < self.options.open_limit {
             // Loading weights sends no progress; `open_limit` applies instead.
             control.report(Stage::Preparing, 0.0)?;
             match process.listen(POLL_INTERVAL) {
                 Heard::Told(Told::Confined(lacking)) => self.tell_confinement(&lacking),
+                Heard::Told(Told::Hello(told)) => {
+                    self.judge(&told)?;
+                    hello = Some(told);
+                }
                 Heard::Told(Told::Opened) => {
+                    let Some(hello) = hello else {
+                        return Err(misspoken("it opened without a hello"));
+                    };
                     let seconds = start.elapsed().as_secs_f64();
-                    tracing::info!(engine = name, seconds, "engine opened");
-                    return Ok(process);
+                    let (sdk, version) = (&hello.sdk, &hello.engine.version);
+                    tracing::info!(engine = name, sdk, version, seconds, "engine opened");
+                    return Ok(Ready {
+                        process,
+                        yield_limit: hello.yield_limit(),
+                        introduction: hello.introduction(),
+                    });
                 }
                 Heard::Told(Told::Ended(ending)) => {
                     ending.into_result()?;
@@ -124,12 +170,33 @@ impl HostedEngine {
         })
     }
 
+    /// Refuses an engine of another protocol, and one that cannot do what it should.
+    fn judge(&self, hello: &Hello) -> Result<(), EngineError> {
+        let (theirs, ours) = (hello.protocol, protocol::VERSION);
+        if theirs.major != ours.major {
+            return Err(misspoken(&format!(
+                "it speaks version {}.{} of the engine protocol, and this kinora {}.{}",
+                theirs.major, theirs.minor, ours.major, ours.minor
+            )));
+        }
+        let promises = self.options.promises;
+        match promises.and_then(|promises| denied(promises, hello)) {
+            Some(difference) => Err(misspoken(&difference)),
+            None => Ok(()),
+        }
+    }
+
     /// Logs, once, which parts of the sandbox this system lacks.
     fn tell_confinement(&self, lacking: &[String]) {
         if !self.is_confinement_told.swap(true, Ordering::Relaxed) {
             sandbox::log(&self.planner.describe().name, lacking);
         }
     }
+}
+
+/// The error for a process that does not keep to the protocol while it opens.
+fn misspoken(what: &str) -> EngineError {
+    EngineError::Failed(format!("the engine cannot be used: {what}"))
 }
 
 /// The error for a process that did not start. If the system is out of descriptors, processes,
@@ -172,6 +239,10 @@ impl Planner for HostedEngine {
         self.planner.plan(spec, materials)
     }
 
+    fn decides_length(&self, spec: &VideoSpec) -> bool {
+        self.planner.decides_length(spec)
+    }
+
     fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
         self.planner.warnings(spec, materials)
     }
@@ -186,11 +257,11 @@ impl Engine for HostedEngine {
     ) -> Result<(), EngineError> {
         let (seat, waiting) = self.seats.take(control)?;
         let started = match waiting {
-            Some(process) => Ok(process),
-            None => self.start(control),
+            Some(ready) => Ok(ready),
+            None => self.start(seat.device(), control),
         };
-        let process = match started {
-            Ok(process) => process,
+        let ready = match started {
+            Ok(ready) => ready,
             Err(error) => {
                 if !matches!(error, EngineError::Cancelled) {
                     seat.record_crash();
@@ -198,9 +269,25 @@ impl Engine for HostedEngine {
                 return Err(error);
             }
         };
+        let promises = self.options.promises;
+        let clip = promises.map_or(job.clip, |promises| {
+            on_grid::rendered(job.clip, promises.grid)
+        });
+        let mut on_grid;
+        let sink: &mut dyn Sink = match promises {
+            Some(_) => {
+                on_grid = OnGrid::new(sink, job, clip);
+                &mut on_grid
+            }
+            None => sink,
+        };
         let run = Run {
-            process: &process,
+            process: &ready.process,
+            yield_limit: ready.yield_limit,
+            is_own: promises.is_none(),
             job,
+            clip,
+            is_undecided: self.planner.decides_length(job.spec),
             sink,
             control,
             memory_bytes_max: self.options.memory_bytes_max,
@@ -208,11 +295,11 @@ impl Engine for HostedEngine {
         };
         match run.run() {
             Ended::Fit(ended) => {
-                seat.leave_to_next(process);
+                seat.leave_to_next(ready);
                 ended
             }
             Ended::Unfit(ended) => {
-                drop(process);
+                drop(ready);
                 if matches!(ended, Err(EngineError::Crashed { .. })) {
                     seat.record_crash();
                 }
@@ -220,7 +307,7 @@ impl Engine for HostedEngine {
             }
             Ended::Gone => {
                 seat.record_crash();
-                Err(process.post_mortem())
+                Err(ready.process.post_mortem())
             }
         }
     }

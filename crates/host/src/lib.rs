@@ -1,7 +1,8 @@
 //! Runs engines in separate processes. Native code that crashes, leaks or hangs costs one attempt
 //! of one task, never the service. [`HostedEngine`] is the service's side: an engine like any
 //! other, which starts, reuses, watches and kills the process; [`serve`] is the other side. They
-//! exchange length-prefixed messages over the process's standard input and output. Films are read
+//! exchange length-prefixed messages over the process's standard input and output, the engine protocol of
+//! `docs/engine-protocol.md`, which any command may speak. Films are read
 //! in such processes too: [`HostedFilms`] and [`serve_film`]. Every process confines itself before
 //! it works; see [`Confinement`]. This crate knows no concrete engine and no tasks.
 
@@ -20,7 +21,10 @@ mod line;
 mod materials;
 mod memory;
 mod message;
+mod on_grid;
 mod process;
+mod promised;
+mod protocol;
 mod run;
 mod sandbox;
 mod seats;
@@ -31,4 +35,5 @@ pub use film_host::serve_film;
 pub use film_reader::{FilmOptions, HostedFilms};
 pub use host::serve;
 pub use hosted::{HostOptions, HostedEngine};
-pub use sandbox::{Confinement, Role, rehearse};
+pub use protocol::{Introduction, Open, Version};
+pub use sandbox::{Confinement, Role, rehearse, restrict_environment};

@@ -4,33 +4,44 @@
 use std::sync::Arc;
 
 use kinora_contract::Size;
-use kinora_engine::{EngineError, Footage, Job, Materials, Picture, Sound};
+use kinora_engine::{Clip, EngineError, Footage, Job, Materials, Picture, Sound};
 
-use crate::message::{JobHead, SourceHead};
+use crate::clip_head::Pixels;
+use crate::protocol::{EditHead, JobHead, OwnHead, SourceHead};
 
-/// Everything in `job` except its bytes.
-pub(crate) fn head(job: &Job<'_>) -> JobHead {
-    let size = |picture: &Picture| picture.size;
+/// Everything in `job` except its bytes, with the `clip` that the engine renders; for an engine of this executable, what it knows beyond the protocol too.
+pub(crate) fn head(job: &Job<'_>, clip: Clip, is_own: bool) -> JobHead {
+    let size = |picture: &Picture| picture.size.into();
     let materials = job.materials;
     let source = materials.source.as_ref().map(|source| SourceHead {
-        size: source.size(),
+        size: source.size().into(),
         fps: source.fps(),
         frames: source.frames(),
     });
     JobHead {
-        spec: job.spec.clone(),
-        clip: job.clip.into(),
+        prompt: job.spec.prompt.clone(),
+        negative_prompt: job.spec.negative_prompt.clone(),
+        seed: job.spec.seed,
+        draft: job.spec.draft,
+        is_final: job.spec.final_of.is_some(),
+        edit: job.spec.edit.as_ref().map(|edit| EditHead {
+            strength: edit.strength,
+        }),
+        clip: clip.into(),
         first_frame: materials.first_frame.as_ref().map(size),
         last_frame: materials.last_frame.as_ref().map(size),
         images: materials.images.iter().map(size).collect(),
         // A spec has only a few.
         audios: u32::try_from(materials.audios.len()).unwrap_or(u32::MAX),
         source,
-        script: materials
-            .script
-            .iter()
-            .map(|link| (**link).clone())
-            .collect(),
+        own: is_own.then(|| OwnHead {
+            spec: job.spec.clone(),
+            script: materials
+                .script
+                .iter()
+                .map(|link| (**link).clone())
+                .collect(),
+        }),
     }
 }
 
@@ -52,7 +63,8 @@ pub(crate) fn assemble(
     source: Option<Arc<dyn Footage>>,
     mut next: impl FnMut() -> Result<Vec<u8>, EngineError>,
 ) -> Result<Materials, EngineError> {
-    let mut picture = |size: Size| {
+    let mut picture = |size: Pixels| {
+        let size = Size::from(size);
         let rgb = next()?;
         if rgb.len() as u64 != size.pixels() * 3 {
             return Err(EngineError::Failed(
@@ -76,7 +88,13 @@ pub(crate) fn assemble(
             })
             .collect::<Result<_, EngineError>>()?,
         source,
-        script: head.script.iter().cloned().map(Arc::new).collect(),
+        script: head
+            .own
+            .iter()
+            .flat_map(|own| &own.script)
+            .cloned()
+            .map(Arc::new)
+            .collect(),
     })
 }
 
@@ -92,7 +110,7 @@ pub(crate) fn bytes_to_samples(bytes: &[u8]) -> Vec<f32> {
 #[cfg(test)]
 mod tests {
     use kinora_contract::{FrameSize, Inputs, Seconds, VideoSpec};
-    use kinora_engine::{Clip, SCRIPT_LINKS_MAX};
+    use kinora_engine::SCRIPT_LINKS_MAX;
 
     use super::*;
     use crate::message::Order;
@@ -134,7 +152,7 @@ mod tests {
             },
         };
         let mut bytes = Vec::new();
-        let order = Order::Job(Box::new(head(&job)));
+        let order = Order::Job(Box::new(head(&job, job.clip, true)));
         order.write(&mut bytes).unwrap();
         let read = Order::read(&mut &bytes[..], &Bounds::trusted()).unwrap();
         let Some(Order::Job(head)) = read else {

@@ -9,6 +9,23 @@ pub(crate) fn resident_bytes(process_id: u32) -> Option<u64> {
     number_after(&status, "VmRSS:").map(|kib| kib * 1024)
 }
 
+/// Resident memory of all processes of a group in bytes. Pages that they share count once for each.
+pub(crate) fn group_resident_bytes(group_id: u32) -> Option<u64> {
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let members = numbers.filter(|id| group_of(*id) == Some(group_id));
+    // One that has just ended holds nothing.
+    let held = members.filter_map(resident_bytes);
+    Some(held.sum())
+}
+
+/// The process group: the third field after the name in `/proc/PID/stat` (proc(5)), which stands in brackets and may hold any.
+fn group_of(process_id: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process_id}/stat")).ok()?;
+    let (_, after) = stat.rsplit_once(')')?;
+    after.split_whitespace().nth(2)?.parse().ok()
+}
+
 /// How many processes the kernel has killed for lack of memory since it started, including in
 /// control groups: `oom_kill` of `/proc/vmstat`.
 pub(crate) fn oom_kills() -> Option<u64> {
@@ -45,5 +62,8 @@ mod tests {
     fn this_process_holds_some_memory() {
         assert!(resident_bytes(std::process::id()).unwrap() > 1 << 16);
         assert!(oom_kills().is_some());
+        let group = group_of(std::process::id()).unwrap();
+        let held = group_resident_bytes(group).unwrap();
+        assert!(held >= resident_bytes(std::process::id()).unwrap() / 2);
     }
 }

@@ -2,11 +2,10 @@
 
 use std::io;
 
-use kinora_contract::{FailureCode, Size, VideoSpec};
+use kinora_contract::{FailureCode, Size};
 use kinora_engine::{EngineError, Picture};
-use serde::{Deserialize, Serialize};
 
-use crate::clip_head::ClipHead;
+use crate::protocol::{Decision, Ending, Hello, JobHead, Open, Phase};
 use crate::sandbox::Confinement;
 use crate::wire::{Bounds, Message, SMALL_BYTES_MAX, TRUSTED_BYTES_MAX, exactly, invalid_data};
 
@@ -16,8 +15,8 @@ pub(crate) enum Order {
     /// The process confines itself to this, and reports that it did. The first order, unless the
     /// process runs without confinement.
     Confine(Confinement),
-    /// The engine's settings, in a form private to its opener. The first order without confinement.
-    Open(Vec<u8>),
+    /// The engine's settings. The first order without confinement.
+    Open(Box<Open>),
     /// A job. One [`Order::Material`] follows for each material it lists.
     Job(Box<JobHead>),
     /// The bytes of a picture or a sound.
@@ -37,9 +36,17 @@ pub(crate) enum Order {
 pub(crate) enum Told {
     /// The process has confined itself, except for these parts.
     Confined(Vec<String>),
+    /// What the engine is and can do, in answer to [`Order::Open`].
+    Hello(Box<Hello>),
     /// The engine is open.
     Opened,
-    /// Progress of the job, 0.0 to 1.0; also a keep-alive.
+    /// The process is alive, whether or not its work advances.
+    Alive,
+    /// A long silent part of the work begins.
+    Phase(Phase),
+    /// The clip's length, which the job leaves to the engine.
+    Decided(Decision),
+    /// Progress of the job, 0.0 to 1.0; also a sign that the work advances.
     Progress(f64),
     /// A preview of the clip.
     Preview(Picture),
@@ -57,53 +64,22 @@ pub(crate) enum Told {
     Ended(Ending),
 }
 
-/// Everything in a job except its bytes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct JobHead {
-    pub(crate) spec: VideoSpec,
-    pub(crate) clip: ClipHead,
-    pub(crate) first_frame: Option<Size>,
-    pub(crate) last_frame: Option<Size>,
-    pub(crate) images: Vec<Size>,
-    pub(crate) audios: u32,
-    pub(crate) source: Option<SourceHead>,
-    /// At most [`kinora_engine::SCRIPT_LINKS_MAX`] specs, each up to the size of a request's text.
-    pub(crate) script: Vec<VideoSpec>,
-}
-
-/// A source without its frames.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SourceHead {
-    pub(crate) size: Size,
-    pub(crate) fps: u32,
-    pub(crate) frames: u32,
-}
-
-/// The outcome of a job, or of opening an engine.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Ending {
-    Done,
-    Cancelled,
-    Unsupported(String),
-    OutOfMemory(String),
-    Failed(String),
-    /// A failure code of the contract and its private cause.
-    Told(String, String),
-}
-
 impl Ending {
     /// The message for `ended`.
     pub(crate) fn of(ended: Result<(), EngineError>) -> Self {
         match ended {
             Ok(()) => Self::Done,
             Err(EngineError::Cancelled) => Self::Cancelled,
-            Err(EngineError::Unsupported(cause)) => Self::Unsupported(cause),
-            Err(EngineError::OutOfMemory(cause)) => Self::OutOfMemory(cause),
-            Err(EngineError::Failed(cause)) => Self::Failed(cause),
+            Err(EngineError::Unsupported(message)) => Self::Unsupported { message },
+            Err(EngineError::OutOfMemory(message)) => Self::OutOfMemory { message },
             Err(EngineError::Told { code, cause } | EngineError::Crashed { code, cause }) => {
-                Self::Told(code.as_str().to_owned(), cause)
+                Self::Failed {
+                    message: cause,
+                    code: Some(code.as_str().to_owned()),
+                }
             }
-            Err(error @ EngineError::Sink(_)) => Self::Failed(error.to_string()),
+            Err(EngineError::Failed(cause)) => Self::failed(cause),
+            Err(error @ EngineError::Sink(_)) => Self::failed(error.to_string()),
         }
     }
 
@@ -112,16 +88,27 @@ impl Ending {
         Err(match self {
             Self::Done => return Ok(()),
             Self::Cancelled => EngineError::Cancelled,
-            Self::Unsupported(cause) => EngineError::Unsupported(cause),
-            Self::OutOfMemory(cause) => EngineError::OutOfMemory(cause),
-            Self::Failed(cause) => EngineError::Failed(cause),
-            Self::Told(code, cause) => match FailureCode::from_code(&code) {
-                // A storage error is this machine's fault and costs no attempt: a child that
-                // reports one on every attempt would run forever.
-                None | Some(FailureCode::StorageFailed) => EngineError::Failed(cause),
-                Some(code) => EngineError::Told { code, cause },
-            },
+            Self::Unsupported { message } => EngineError::Unsupported(message),
+            Self::OutOfMemory { message } => EngineError::OutOfMemory(message),
+            Self::Failed { message, code } => {
+                match code.and_then(|code| FailureCode::from_code(&code)) {
+                    // A storage error is this machine's fault and costs no attempt: a child that
+                    // reports one on every attempt would run forever.
+                    None | Some(FailureCode::StorageFailed) => EngineError::Failed(message),
+                    Some(code) => EngineError::Told {
+                        code,
+                        cause: message,
+                    },
+                }
+            }
         })
+    }
+
+    fn failed(message: String) -> Self {
+        Self::Failed {
+            message,
+            code: None,
+        }
     }
 }
 
@@ -133,7 +120,7 @@ impl Message for Order {
     fn pack(self) -> io::Result<(u8, Vec<u8>)> {
         Ok(match self {
             Self::Confine(confinement) => (b'l', serde_json::to_vec(&confinement)?),
-            Self::Open(settings) => (b'o', settings),
+            Self::Open(open) => (b'o', serde_json::to_vec(&open)?),
             Self::Job(head) => (b'j', serde_json::to_vec(&head)?),
             Self::Material(bytes) => (b'm', bytes),
             Self::Frame(rgb) => (b'f', rgb),
@@ -143,18 +130,18 @@ impl Message for Order {
         })
     }
 
-    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Self> {
-        Ok(match kind {
+    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Option<Self>> {
+        Ok(Some(match kind {
             b'l' => Self::Confine(serde_json::from_slice(&body)?),
-            b'o' => Self::Open(body),
+            b'o' => Self::Open(serde_json::from_slice(&body)?),
             b'j' => Self::Job(serde_json::from_slice(&body)?),
             b'm' => Self::Material(body),
             b'f' => Self::Frame(body),
             b'n' => Self::NoFrame,
             b'u' => Self::Unreadable,
             b'c' => Self::Cancel,
-            _ => return Err(invalid_data("an unknown order")),
-        })
+            _ => return Ok(None),
+        }))
     }
 }
 
@@ -171,7 +158,11 @@ impl Message for Told {
     fn pack(self) -> io::Result<(u8, Vec<u8>)> {
         Ok(match self {
             Self::Confined(lacking) => (b'l', serde_json::to_vec(&lacking)?),
+            Self::Hello(hello) => (b'h', serde_json::to_vec(&hello)?),
             Self::Opened => (b'o', Vec::new()),
+            Self::Alive => (b'k', Vec::new()),
+            Self::Phase(phase) => (b'g', serde_json::to_vec(&phase)?),
+            Self::Decided(decision) => (b'd', serde_json::to_vec(&decision)?),
             Self::Progress(fraction) => (b'p', fraction.to_le_bytes().to_vec()),
             Self::Preview(picture) => (b'v', preview(&picture)),
             Self::Frame(rgb) => (b'f', rgb),
@@ -183,11 +174,15 @@ impl Message for Told {
         })
     }
 
-    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Self> {
+    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Option<Self>> {
         let number = |body: Vec<u8>| exactly(body).map(u32::from_le_bytes);
-        Ok(match kind {
+        Ok(Some(match kind {
             b'l' => Self::Confined(serde_json::from_slice(&body)?),
+            b'h' => Self::Hello(serde_json::from_slice(&body)?),
             b'o' => Self::Opened,
+            b'k' => Self::Alive,
+            b'g' => Self::Phase(serde_json::from_slice(&body)?),
+            b'd' => Self::Decided(serde_json::from_slice(&body)?),
             b'p' => Self::Progress(exactly(body).map(f64::from_le_bytes)?),
             b'v' => Self::Preview(picture(&body)?),
             b'f' => Self::Frame(body),
@@ -196,8 +191,8 @@ impl Message for Told {
             b'n' => Self::Next(number(body)?),
             b'c' => Self::Close(number(body)?),
             b'e' => Self::Ended(serde_json::from_slice(&body)?),
-            _ => return Err(invalid_data("an unknown message")),
-        })
+            _ => return Ok(None),
+        }))
     }
 }
 
@@ -229,6 +224,7 @@ fn picture(body: &[u8]) -> io::Result<Picture> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clip_head::ClipHead;
     use crate::sandbox::Role;
     use proptest::prelude::*;
 
@@ -251,7 +247,7 @@ mod tests {
         ) {
             for order in [
                 Order::Confine(Confinement::of(Role::Engine)),
-                Order::Open(bytes.clone()),
+                Order::Open(Box::new(Open::new(text.clone(), serde_json::json!({"steps": number})))),
                 Order::Material(bytes.clone()),
                 Order::Frame(bytes.clone()),
                 Order::NoFrame,
@@ -262,7 +258,11 @@ mod tests {
             }
             for told in [
                 Told::Confined(vec![text.clone()]),
+                Told::Hello(Box::new(Hello::of_this_executable())),
                 Told::Opened,
+                Told::Alive,
+                Told::Phase(Phase { name: text.clone(), limit_seconds: fraction }),
+                Told::Decided(Decision { frames: number }),
                 Told::Progress(fraction),
                 Told::Preview(Picture {
                     size: Size::new(1, (bytes.len() / 3) as u32),
@@ -274,8 +274,11 @@ mod tests {
                 Told::Next(number),
                 Told::Close(number),
                 Told::Ended(Ending::Done),
-                Told::Ended(Ending::Failed(text.clone())),
-                Told::Ended(Ending::Told(FailureCode::StorageFailed.as_str().to_owned(), text)),
+                Told::Ended(Ending::failed(text.clone())),
+                Told::Ended(Ending::Failed {
+                    message: text,
+                    code: Some(FailureCode::StorageFailed.as_str().to_owned()),
+                }),
             ] {
                 prop_assert_eq!(round(told.clone()), told);
             }
@@ -296,7 +299,11 @@ mod tests {
     #[test]
     fn a_child_cannot_blame_this_machine() {
         for code in [FailureCode::StorageFailed.as_str(), "no_such_code"] {
-            let told = Ending::Told(code.to_owned(), String::new()).into_result();
+            let told = Ending::Failed {
+                message: String::new(),
+                code: Some(code.to_owned()),
+            };
+            let told = told.into_result();
             assert!(matches!(told, Err(EngineError::Failed(_))), "{code}");
         }
     }
@@ -326,9 +333,10 @@ mod tests {
             assert!(told(kind, 1).is_err());
         }
         bounds.set_clip(ClipHead {
-            size: Size::new(64, 48),
+            size: Size::new(64, 48).into(),
             fps: 24,
-            frames: 48,
+            frames: Some(48),
+            frames_max: None,
             audio: true,
         });
         let frame = 64 * 48 * 3;

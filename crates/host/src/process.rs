@@ -1,5 +1,5 @@
 //! A child process: spawns it with a restricted environment, writes orders, reads messages, kills
-//! and reaps it. Only dedicated threads block on its pipes, so it can always be killed.
+//! and reaps it, with all processes of its group. Only dedicated threads block on its pipes, so it can always be killed.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -13,6 +13,8 @@ use std::time::Duration;
 
 use kinora_contract::FailureCode;
 use kinora_engine::EngineError;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use crate::job_span::JobSpan;
 use crate::memory;
@@ -43,6 +45,8 @@ pub(crate) struct Process<O, T> {
     tail: Tail,
     job_span: JobSpan,
     oom_kills_before: Option<u64>,
+    is_confined: bool,
+    is_reaped: bool,
 }
 
 /// The process of an engine.
@@ -98,6 +102,8 @@ impl<O: Message, T: Message> Process<O, T> {
             tail: tail.clone(),
             job_span: job_span.clone(),
             oom_kills_before,
+            is_confined: confinement.is_some(),
+            is_reaped: false,
         };
         if let Some(input) = input {
             start_thread("child-orders", move || {
@@ -153,12 +159,23 @@ impl<O: Message, T: Message> Process<O, T> {
         }
     }
 
-    pub(crate) fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+    pub(crate) fn is_alive(&self) -> bool {
+        !self.has_exited()
     }
 
+    /// Whether it has exited. Leaves it unreaped, so that its number, and that of its group, stays its own.
+    fn has_exited(&self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        let found = self.pid().map(|pid| waitid(WaitId::Pid(pid), options));
+        !matches!(found, Some(Ok(None)))
+    }
+
+    /// Memory of the process and, unless it is confined to itself, of all that it started.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
-        memory::resident_bytes(self.child.id())
+        match self.is_confined {
+            true => memory::resident_bytes(self.child.id()),
+            false => memory::group_resident_bytes(self.child.id()),
+        }
     }
 
     /// The error for a process that exited on its own.
@@ -178,8 +195,10 @@ impl<O: Message, T: Message> Process<O, T> {
 
     fn last_status(&mut self) -> Option<ExitStatus> {
         for _ in 0..EXIT_GRACE.as_millis() / EXIT_POLL_INTERVAL.as_millis() {
-            if let Ok(Some(status)) = self.child.try_wait() {
-                return Some(status);
+            if self.has_exited() {
+                self.kill_group();
+                self.is_reaped = true;
+                return self.child.wait().ok();
             }
             thread::sleep(EXIT_POLL_INTERVAL);
         }
@@ -199,11 +218,26 @@ impl<O: Message, T: Message> Process<O, T> {
     }
 }
 
+impl<O, T> Process<O, T> {
+    fn pid(&self) -> Option<Pid> {
+        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+    }
+
+    /// Ends the process and all that it started. Only before it is reaped: afterwards the numbers may be another's.
+    fn kill_group(&mut self) {
+        if let Some(pid) = self.pid() {
+            // Fails only if all are gone.
+            let _ = kill_process_group(pid, Signal::KILL);
+        }
+    }
+}
+
 impl<O, T> Drop for Process<O, T> {
     fn drop(&mut self) {
-        // Both fail only if the process is gone.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        if !self.is_reaped {
+            self.kill_group();
+            let _ = self.child.wait();
+        }
     }
 }
 

@@ -6,18 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{Clock, FailureCode, Stopwatch};
-use kinora_engine::{Control, EngineError, Job, Playback, Sink};
+use kinora_engine::{Clip, Control, EngineError, Job, Playback, Sink};
 
 use crate::materials::{self, bytes_to_samples};
 use crate::message::{Order, Told};
 use crate::process::{EngineProcess, Heard};
+use crate::protocol::Decision;
 
 /// How often to check for a cancel while there is no output.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between checks of the process's memory.
 const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
-/// Engines must obey a cancel within two seconds; one that can be killed gets less.
-const YIELD_LIMIT: Duration = Duration::from_millis(1_500);
 
 /// Maximum number of times a source may play at once, and in total per job.
 const PLAYING_MAX: usize = 4;
@@ -37,7 +36,14 @@ pub(crate) enum Ended {
 
 pub(crate) struct Run<'a> {
     pub(crate) process: &'a EngineProcess,
+    /// How long it may take to obey a cancel.
+    pub(crate) yield_limit: Duration,
+    pub(crate) is_own: bool,
     pub(crate) job: &'a Job<'a>,
+    /// The clip as the engine renders it.
+    pub(crate) clip: Clip,
+    /// Whether the engine decides how many frames it has.
+    pub(crate) is_undecided: bool,
     pub(crate) sink: &'a mut dyn Sink,
     pub(crate) control: &'a Control,
     pub(crate) memory_bytes_max: Option<u64>,
@@ -48,13 +54,16 @@ impl Run<'_> {
     /// Runs the job to its end.
     pub(crate) fn run(mut self) -> Ended {
         self.process.follow_caller();
-        let head = materials::head(self.job);
+        let mut head = materials::head(self.job, self.clip, self.is_own);
+        if self.is_undecided {
+            head.clip = head.clip.undecided();
+        }
         self.process.bounds().set_clip(head.clip);
         self.process.order(Order::Job(Box::new(head)));
         for bytes in materials::bytes(self.job.materials) {
             self.process.order(Order::Material(bytes));
         }
-        let mut playing = Playing::default();
+        let (mut playing, mut silence) = (Playing::default(), Silence::default());
         let mut memory_checked = Stopwatch::start(self.clock);
         loop {
             if self.control.cancel.is_cancelled() {
@@ -78,7 +87,7 @@ impl Run<'_> {
                     };
                 }
                 Heard::Told(told) => {
-                    if let Err(error) = self.pass_on(told, &mut playing) {
+                    if let Err(error) = self.pass_on(told, &mut playing, &mut silence) {
                         return match error {
                             EngineError::Crashed { .. } => Ended::Unfit(Err(error)),
                             error => self.stop(error),
@@ -89,16 +98,41 @@ impl Run<'_> {
         }
     }
 
-    fn pass_on(&mut self, told: Told, playing: &mut Playing) -> Result<(), EngineError> {
+    fn pass_on(
+        &mut self,
+        told: Told,
+        playing: &mut Playing,
+        silence: &mut Silence,
+    ) -> Result<(), EngineError> {
         match told {
+            Told::Alive => {
+                return match silence.is_allowed() {
+                    true => self.note_progress(),
+                    false => Ok(()),
+                };
+            }
+            Told::Phase(phase) => {
+                tracing::debug!(phase = phase.name, "engine declared a phase");
+                silence.allow(phase.limit(), self.clock);
+                return Ok(());
+            }
+            _ => silence.end(),
+        }
+        match told {
+            Told::Decided(Decision { frames }) => self.sink.decide(frames)?,
             Told::Progress(fraction) => self.control.pass_on(fraction)?,
-            Told::Preview(picture) => self.control.preview.show(picture),
+            Told::Preview(picture) => {
+                self.control.preview.show(picture);
+                self.note_progress()?;
+            }
             Told::Frame(rgb) => {
                 self.sink.frame(&rgb)?;
-                // Every frame counts as a keep-alive.
-                self.control.pass_on(self.control.progress.fraction())?;
+                self.note_progress()?;
             }
-            Told::Audio(pcm) => self.sink.audio(&bytes_to_samples(&pcm))?,
+            Told::Audio(pcm) => {
+                self.sink.audio(&bytes_to_samples(&pcm))?;
+                self.note_progress()?;
+            }
             Told::Play(number) => playing.begin(number, self.job)?,
             Told::Next(number) => {
                 // An engine requests a frame after taking the previous one. Frames wait here until
@@ -109,16 +143,26 @@ impl Run<'_> {
                 self.process.order(playing.next(number));
             }
             Told::Close(number) => playing.end(number),
-            Told::Confined(_) | Told::Opened | Told::Ended(_) => {}
+            Told::Confined(_)
+            | Told::Hello(_)
+            | Told::Opened
+            | Told::Alive
+            | Told::Phase(_)
+            | Told::Ended(_) => {}
         }
         Ok(())
+    }
+
+    /// Counts a message as progress although it says no fraction: the run does not stand still.
+    fn note_progress(&self) -> Result<(), EngineError> {
+        self.control.pass_on(self.control.progress.fraction())
     }
 
     /// Requests a stop and waits briefly for it.
     fn stop(&self, because: EngineError) -> Ended {
         self.process.order(Order::Cancel);
         let start = Stopwatch::start(self.clock);
-        while start.elapsed() < YIELD_LIMIT {
+        while start.elapsed() < self.yield_limit {
             match self.process.listen(POLL_INTERVAL) {
                 Heard::Told(Told::Ended(_)) => return Ended::Fit(Err(because)),
                 Heard::Told(Told::Next(_)) if self.process.untaken() <= UNTAKEN_MAX => {
@@ -140,8 +184,27 @@ impl Run<'_> {
     }
 }
 
+/// A long silent part of the work that the engine declared: until it ends, to be alive is enough.
+#[derive(Default)]
+struct Silence(Option<(Stopwatch, Duration)>);
+
+impl Silence {
+    fn allow(&mut self, limit: Duration, clock: &Arc<dyn Clock>) {
+        self.0 = Some((Stopwatch::start(clock), limit));
+    }
+
+    fn is_allowed(&self) -> bool {
+        let declared = self.0.as_ref();
+        declared.is_some_and(|(begun, limit)| begun.elapsed() < *limit)
+    }
+
+    fn end(&mut self) {
+        self.0 = None;
+    }
+}
+
 /// The error for behaviour that no proper engine shows; the process is killed.
-fn hostile(what: &str) -> EngineError {
+pub(crate) fn hostile(what: &str) -> EngineError {
     EngineError::Crashed {
         code: FailureCode::GenerationFailed,
         cause: format!("engine process killed: {what}"),

@@ -9,9 +9,19 @@ use kinora_engine::{Control, EngineError, Stage};
 
 use crate::backoff::Backoff;
 use crate::process::EngineProcess;
+use crate::protocol::Introduction;
 
 /// How often a waiting caller checks for a cancel.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// A process whose engine is open.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    pub(crate) process: EngineProcess,
+    /// How long it may take to obey a cancel.
+    pub(crate) yield_limit: Duration,
+    pub(crate) introduction: Introduction,
+}
 
 /// All seats of one engine.
 #[derive(Debug)]
@@ -23,21 +33,35 @@ pub(crate) struct Seats {
 
 #[derive(Debug)]
 struct State {
-    free: usize,
-    idle: Vec<EngineProcess>,
+    /// Those that nobody has.
+    free: Vec<Place>,
     backoff: Backoff,
+}
+
+/// Where one process can be.
+#[derive(Debug)]
+struct Place {
+    device: Option<String>,
+    /// The process of the last job.
+    idle: Option<Ready>,
 }
 
 /// The right to use one process. The process ends with it unless [`Seat::leave_to_next`] is called.
 #[derive(Debug)]
-pub(crate) struct Seat<'a>(&'a Seats);
+pub(crate) struct Seat<'a> {
+    seats: &'a Seats,
+    place: Place,
+}
 
 impl Seats {
-    pub(crate) fn new(count: usize, clock: Arc<dyn Clock>) -> Self {
+    /// A seat for each device; `None` is a process that finds its device itself.
+    pub(crate) fn new(devices: Vec<Option<String>>, clock: Arc<dyn Clock>) -> Self {
+        let free = devices
+            .into_iter()
+            .map(|device| Place { device, idle: None });
         Self {
             state: Mutex::new(State {
-                free: count,
-                idle: Vec::new(),
+                free: free.collect(),
                 backoff: Backoff::default(),
             }),
             changed: Condvar::new(),
@@ -49,19 +73,13 @@ impl Seats {
     ///
     /// # Errors
     /// [`EngineError::Cancelled`].
-    pub(crate) fn take(
-        &self,
-        control: &Control,
-    ) -> Result<(Seat<'_>, Option<EngineProcess>), EngineError> {
+    pub(crate) fn take(&self, control: &Control) -> Result<(Seat<'_>, Option<Ready>), EngineError> {
         let mut state = self.state();
         loop {
             control.report(Stage::Preparing, 0.0)?;
-            if state.free > 0 {
-                let process = state.living();
-                if process.is_some() || !state.backoff.holds(self.clock.steady()) {
-                    state.free -= 1;
-                    return Ok((Seat(self), process));
-                }
+            let may_start = !state.backoff.holds(self.clock.steady());
+            if let Some((place, ready)) = state.take(may_start) {
+                return Ok((Seat { seats: self, place }, ready));
             }
             let waited = self.changed.wait_timeout(state, POLL_INTERVAL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -74,37 +92,52 @@ impl Seats {
 }
 
 impl State {
-    /// An idle process that is still alive.
-    fn living(&mut self) -> Option<EngineProcess> {
-        while let Some(mut process) = self.idle.pop() {
-            if process.is_alive() {
-                return Some(process);
-            }
+    /// A free place, if possible one with a living process; otherwise one where a process `may_start`.
+    fn take(&mut self, may_start: bool) -> Option<(Place, Option<Ready>)> {
+        for place in &mut self.free {
             // No order killed it, so it may be replaced at once.
-            tracing::warn!("idle engine process died");
+            if place
+                .idle
+                .take_if(|ready| !ready.process.is_alive())
+                .is_some()
+            {
+                tracing::warn!("idle engine process died");
+            }
         }
-        None
+        let living = self.free.iter().position(|place| place.idle.is_some());
+        let index = living.or_else(|| (may_start && !self.free.is_empty()).then_some(0))?;
+        let mut place = self.free.remove(index);
+        let ready = place.idle.take();
+        Some((place, ready))
     }
 }
 
 impl Seat<'_> {
+    /// The device of its process.
+    pub(crate) const fn device(&self) -> Option<&String> {
+        self.place.device.as_ref()
+    }
+
     /// Returns the process for the next job, and resets the back-off.
-    pub(crate) fn leave_to_next(self, process: EngineProcess) {
-        let mut state = self.0.state();
-        state.backoff.reset();
-        state.idle.push(process);
+    pub(crate) fn leave_to_next(mut self, ready: Ready) {
+        self.seats.state().backoff.reset();
+        self.place.idle = Some(ready);
     }
 
     /// Records that the process crashed.
     pub(crate) fn record_crash(self) {
-        let now = self.0.clock.steady();
-        self.0.state().backoff.died(now);
+        let now = self.seats.clock.steady();
+        self.seats.state().backoff.died(now);
     }
 }
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        self.0.state().free += 1;
-        self.0.changed.notify_one();
+        let place = Place {
+            device: self.place.device.take(),
+            idle: self.place.idle.take(),
+        };
+        self.seats.state().free.push(place);
+        self.seats.changed.notify_one();
     }
 }

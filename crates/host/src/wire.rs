@@ -1,6 +1,6 @@
 //! Encodes messages between the service and its child processes: one byte for the kind, the body's
-//! length as `u32` in little endian, the body. Both sides are the same executable, so there is no
-//! version. Children are untrusted: the current work determines the maximum length of each kind.
+//! length as `u32` in little endian, the body. Messages of unknown kinds are skipped: a later version may add some.
+//! Children are untrusted: the current work determines the maximum length of each kind.
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -74,8 +74,8 @@ pub(crate) trait Message: Sized + Send + 'static {
     /// Encodes the message as kind and body.
     fn pack(self) -> io::Result<(u8, Vec<u8>)>;
 
-    /// Decodes a message from kind and body.
-    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Self>;
+    /// Decodes a message from kind and body; `None` for an unknown kind.
+    fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Option<Self>>;
 
     /// Writes the message.
     fn write(self, to: &mut impl Write) -> io::Result<()> {
@@ -91,23 +91,35 @@ pub(crate) trait Message: Sized + Send + 'static {
 
     /// Reads the next message; `None` at a clean end of the stream.
     fn read(from: &mut impl Read, bounds: &Bounds) -> io::Result<Option<Self>> {
-        let mut head = Vec::new();
-        let [kind, a, b, c, d] = match from.by_ref().take(5).read_to_end(&mut head)? {
-            0 => return Ok(None),
-            _ => <[u8; 5]>::try_from(head).map_err(|_| invalid_data("a truncated message"))?,
-        };
-        let length = u32::from_le_bytes([a, b, c, d]);
-        if length > Self::body_bytes_max(kind, bounds) {
-            return Err(invalid_data("a message that is too long"));
+        loop {
+            let Some((kind, length)) = read_head(from)? else {
+                return Ok(None);
+            };
+            if length > Self::body_bytes_max(kind, bounds) {
+                return Err(invalid_data("a message that is too long"));
+            }
+            // Grown as bytes arrive: a length alone allocates nothing.
+            let mut body = Vec::new();
+            from.by_ref().take(length.into()).read_to_end(&mut body)?;
+            if body.len() != length as usize {
+                return Err(invalid_data("a truncated message"));
+            }
+            if let Some(message) = Self::unpack(kind, body)? {
+                return Ok(Some(message));
+            }
         }
-        // Grown as bytes arrive: a length alone allocates nothing.
-        let mut body = Vec::new();
-        from.by_ref().take(length.into()).read_to_end(&mut body)?;
-        if body.len() != length as usize {
-            return Err(invalid_data("a truncated message"));
-        }
-        Self::unpack(kind, body).map(Some)
     }
+}
+
+/// The kind of the next message and the length of its body; `None` at a clean end of the stream.
+fn read_head(from: &mut impl Read) -> io::Result<Option<(u8, u32)>> {
+    let mut head = Vec::new();
+    if from.by_ref().take(5).read_to_end(&mut head)? == 0 {
+        return Ok(None);
+    }
+    let head = <[u8; 5]>::try_from(head).map_err(|_| invalid_data("a truncated message"))?;
+    let [kind, a, b, c, d] = head;
+    Ok(Some((kind, u32::from_le_bytes([a, b, c, d]))))
 }
 
 /// Converts a body with exactly `N` bytes.

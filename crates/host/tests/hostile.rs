@@ -17,13 +17,14 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::{Clock, FrameSize, Inputs, RunningClock, Seconds, Size, VideoSpec};
 use kinora_engine::{Clip, Control, Engine, EngineError, Footage, Job, Materials, Playback, Sink};
-use kinora_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms};
+use kinora_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms, Open};
 use kinora_media::{FilmFormat, Films, MediaError, ProbeInfo, Undecodable};
 use kinora_storyboard::Storyboard;
 
 const SIZE: Size = Size::new(640, 480);
-/// Says that the engine is open.
-const OPENED: &str = r"printf 'o\000\000\000\000'";
+/// Says what the engine speaks, and that it is open.
+const OPENED: &str =
+    r#"printf 'h\046\000\000\000{"protocol": {"major": 1, "minor": 0}}o\000\000\000\000'"#;
 
 fn sh(script: String) -> Box<dyn Fn() -> Command + Send + Sync> {
     Box::new(move || {
@@ -109,9 +110,19 @@ fn clock() -> Arc<dyn Clock> {
 
 /// What came of a job in a child that says `script`, and how many bytes of it were believed.
 fn job(script: &str, source: &Arc<Source>) -> (Result<(), EngineError>, usize) {
+    watched_job(script, source, &Control::default())
+}
+
+fn watched_job(
+    script: &str,
+    source: &Arc<Source>,
+    control: &Control,
+) -> (Result<(), EngineError>, usize) {
     let options = HostOptions {
         command: sh(format!("{OPENED}; {script}; exec sleep 1000")),
-        settings: Vec::new(),
+        open: Open::new("hostile", serde_json::Value::Null),
+        promises: None,
+        devices: Vec::new(),
         processes: 1,
         open_limit: Duration::from_secs(60),
         memory_bytes_max: None,
@@ -135,7 +146,7 @@ fn job(script: &str, source: &Arc<Source>) -> (Result<(), EngineError>, usize) {
         },
     };
     let mut taken = Taken::default();
-    let ended = engine.generate(&work, &mut taken, &Control::default());
+    let ended = engine.generate(&work, &mut taken, control);
     (ended, taken.bytes)
 }
 
@@ -187,6 +198,35 @@ fn a_source_is_played_a_few_times_and_not_without_end() {
         let cause = crashed(job(&numbered(kinds), &source).0);
         assert!(cause.contains("plays its source too many times"), "{cause}");
         assert_eq!(source.plays.load(Ordering::Relaxed), plays, "{kinds}");
+    }
+}
+
+#[test]
+fn sound_and_previews_are_progress_and_being_alive_is_not() {
+    const TIMES: u64 = 1_000;
+    for (message, is_progress) in [
+        (r"a\004\000\000\000\000\000\000\000", true),
+        // One pixel.
+        (
+            r"v\013\000\000\000\001\000\000\000\001\000\000\000\000\000\000",
+            true,
+        ),
+        (r"k\000\000\000\000", false),
+    ] {
+        let control = Control::default();
+        // What comes before the job is refused.
+        let until_job = r#"until [ "$(dd bs=1 count=1 2>/dev/null)" = j ]; do :; done"#;
+        let script = format!(
+            "{until_job}; n=0; while [ $n -lt {TIMES} ]; do printf '{message}'; n=$((n+1)); done; exit 1"
+        );
+        let cause = crashed(watched_job(&script, &Arc::default(), &control).0);
+        // The start of the process is progress, too, but not as often.
+        let reports = control.progress.reports();
+        assert_eq!(
+            reports >= TIMES,
+            is_progress,
+            "{message}: {reports}, {cause}"
+        );
     }
 }
 

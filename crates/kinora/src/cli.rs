@@ -1,8 +1,11 @@
 //! The command line. Help texts are the manual that people read first.
 
+mod comfy;
+mod engine;
 mod home;
 mod keys;
 mod make;
+mod models;
 mod moves;
 mod operations;
 mod tasks;
@@ -13,9 +16,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::ListenAddress;
+pub(crate) use comfy::{ComfyArgs, ComfyCommand, ComfyImportArgs};
+pub(crate) use engine::{EngineArgs, EngineCheckArgs, EngineCommand};
 pub(crate) use home::HomeArgs;
 pub(crate) use keys::{CreateArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs};
 pub(crate) use make::{EditArgs, FinalArgs, GenerateArgs, OutputArgs, PreviewMode};
+pub(crate) use models::{ModelsArgs, ModelsCommand, NamedArgs};
 pub(crate) use moves::{ExportArgs, ImportArgs, MovedResults};
 pub(crate) use operations::{TopArgs, UsageArgs};
 pub(crate) use tasks::{CompletionsArgs, IdsArgs, ManArgs, TasksArgs, TasksCommand};
@@ -69,8 +75,12 @@ pub(crate) enum Command {
     Keys(KeysArgs),
     /// Add, list, remove, rotate and test webhooks, and see their deliveries; works while the service runs.
     Webhooks(WebhooksArgs),
-    /// Check the weights of configured engines before a first task needs them.
+    /// Download, list, check and remove the weights of configured models.
     Models(ModelsArgs),
+    /// Check a command that speaks the engine protocol.
+    Engine(EngineArgs),
+    /// Make engines of ComfyUI workflows.
+    Comfy(ComfyArgs),
     /// Check disk, clock, stored data, backups, configuration and engines, and explain how to fix
     /// problems.
     #[command(
@@ -124,10 +134,14 @@ impl Command {
     /// Whether other users may read the files that the command writes. A service's files are
     /// private to its user.
     pub(crate) const fn makes_open_files(&self) -> bool {
-        matches!(
-            self,
-            Self::Generate(_) | Self::Final(_) | Self::Edit(_) | Self::Tasks(_) | Self::Man(_)
-        )
+        match self {
+            Self::Generate(_) | Self::Final(_) | Self::Edit(_) | Self::Tasks(_) | Self::Man(_) => {
+                true
+            }
+            // The service's user may be another one.
+            Self::Models(args) => matches!(args.command, ModelsCommand::Pull(_)),
+            _ => false,
+        }
     }
 }
 
@@ -281,32 +295,6 @@ pub(crate) struct RestoreArgs {
     /// Data folder to restore into; it must be empty or absent
     #[arg(long, value_name = "DIR")]
     pub(crate) data: PathBuf,
-}
-
-/// Flags of `kinora models`.
-#[derive(Debug, Args)]
-#[command(after_help = "For example:\n  kinora models check --config models/wan2.1-t2v-1.3b.toml")]
-pub(crate) struct ModelsArgs {
-    #[command(subcommand)]
-    pub(crate) command: ModelsCommand,
-}
-
-/// The commands of `kinora models`.
-#[derive(Debug, Subcommand)]
-pub(crate) enum ModelsCommand {
-    /// Report which files of each engine are missing, truncated or for another model, and load the
-    /// rest.
-    #[command(
-        after_help = "For example:\n  kinora models check --config models/wan2.1-t2v-1.3b.toml\n  \
-                      kinora models check --no-load"
-    )]
-    Check {
-        /// Check only the files: quick, and needs no memory
-        #[arg(long)]
-        no_load: bool,
-        #[command(flatten)]
-        home: HomeArgs,
-    },
 }
 
 #[cfg(test)]

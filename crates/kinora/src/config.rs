@@ -12,6 +12,7 @@ mod results;
 mod secret;
 mod studio;
 mod traces;
+mod weights;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -24,12 +25,13 @@ use serde::Deserialize;
 use crate::cli::LogFormat;
 use crate::failure::Failure;
 pub(crate) use address::{ListenAddress, OptionalAddress, check_base_url};
-pub(crate) use engines::{Engine, Host};
+pub(crate) use engines::{Engine, EngineFile, Host};
 pub(crate) use policy::Policy;
 pub(crate) use provenance::Provenance;
 pub(crate) use results::{Delivery, S3};
 pub(crate) use studio::Studio;
 pub(crate) use traces::Traces;
+pub(crate) use weights::Weights;
 
 /// The default file, the only place that defines defaults.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
@@ -62,6 +64,7 @@ pub(crate) struct Config {
     pub(crate) metrics: Metrics,
     pub(crate) traces: Traces,
     pub(crate) storyboard: StoryboardKind,
+    pub(crate) weights: Weights,
     #[serde(default)]
     pub(crate) engines: Vec<Engine>,
     pub(crate) models: Vec<CardRecord>,
@@ -258,6 +261,7 @@ impl Config {
         self.check_results()?;
         self.check_policy()?;
         self.check_provenance()?;
+        self.check_weights()?;
         crate::logging::targets(&self.log.level)?;
         check_base_url(&self.base_url)
     }

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::Clock;
-use kinora_engine::{Engine as Opened, EngineError, FrameKind, Output};
+use kinora_engine::{Engine as Opened, EngineError, FrameKind, Output, Program, Promises};
 use kinora_host::{
-    Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Role, serve_film,
+    Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Open, Role,
+    restrict_environment, serve_film,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::LogFormat;
@@ -25,15 +26,6 @@ use crate::{kinds, logging};
 const FILM_SILENCE_MAX: Duration = Duration::from_mins(1);
 /// The largest film takes about ten seconds.
 const FILM_EXAMINE_MAX: Duration = Duration::from_mins(10);
-
-/// Startup message for an engine process: everything needed to read its settings exactly as the
-/// service did.
-#[derive(Debug, Serialize, Deserialize)]
-struct Told {
-    kind: String,
-    name: String,
-    settings: toml::Table,
-}
 
 /// Runs as an engine process.
 pub(crate) fn run() -> Result<(), Failure> {
@@ -69,11 +61,12 @@ fn leave_stops_to_the_service() -> io::Result<()> {
     Ok(())
 }
 
-fn open(told: &[u8]) -> Result<Box<dyn Opened>, EngineError> {
+fn open(told: Open) -> Result<Box<dyn Opened>, EngineError> {
     let failed = |error: String| EngineError::Failed(format!("the engine's settings: {error}"));
-    let told: Told = serde_json::from_slice(told).map_err(|error| failed(error.to_string()))?;
-    let kind = kinds::named(&told.kind).map_err(failed)?;
-    let settings = kind.read(told.settings);
+    let kind = kinds::named(told.kind.as_deref().unwrap_or_default()).map_err(failed)?;
+    let table = toml::Table::deserialize(told.settings);
+    let table = table.map_err(|error| failed(error.to_string()))?;
+    let settings = kind.read(table);
     let settings = settings.map_err(|error| failed(error.to_string()))?;
     match settings.output() {
         Output::Frames(frames) => frames.open(&told.name),
@@ -82,7 +75,7 @@ fn open(told: &[u8]) -> Result<Box<dyn Opened>, EngineError> {
 }
 
 /// The clock that times children.
-fn clock() -> Arc<dyn Clock> {
+pub(crate) fn clock() -> Arc<dyn Clock> {
     Arc::new(SystemClock)
 }
 
@@ -108,23 +101,21 @@ pub(crate) fn hosted(
     }
     let planner = frames.planner(&engine.name);
     let planner = planner.map_err(|error| engine.refused(&error))?;
-    let told = Told {
-        kind: engine.told.kind.name.to_owned(),
-        name: engine.name.clone(),
-        settings: engine.told.table.clone(),
-    };
-    let settings = serde_json::to_vec(&told).map_err(|error| {
-        Failure::because("Cannot pass the settings to the engine process", error)
-    })?;
     let needs = frames.needs();
     let confinement = Confinement {
         read: needs.files,
         scratch: needs.scratch.then(|| scratch(data, &engine.name)),
         ..Confinement::of(Role::Engine)
     };
+    let origin = match frames.program() {
+        Some(program) => Origin::program(engine, program),
+        None => Origin::this_executable(engine)?,
+    };
     let options = HostOptions {
-        command: Box::new(|| this_executable("engine-host")),
-        settings,
+        command: origin.command,
+        open: origin.open,
+        promises: origin.promises,
+        devices: origin.devices,
         processes: host.processes as usize,
         open_limit: host.open_limit(),
         memory_bytes_max: host.memory_bytes_max(),
@@ -132,6 +123,55 @@ pub(crate) fn hosted(
         clock: clock(),
     };
     Ok(HostedEngine::new(planner, options))
+}
+
+/// Where an engine's processes come from.
+struct Origin {
+    command: Box<dyn Fn() -> Command + Send + Sync>,
+    open: Open,
+    promises: Option<Promises>,
+    devices: Vec<String>,
+}
+
+impl Origin {
+    /// Processes of this executable, which read the engine's settings as the service did.
+    fn this_executable(engine: &Engine) -> Result<Self, Failure> {
+        let settings = serde_json::to_value(&engine.told.table).map_err(|error| {
+            Failure::because("Cannot pass the settings to the engine process", error)
+        })?;
+        Ok(Self {
+            command: Box::new(|| this_executable("engine-host")),
+            open: Open {
+                kind: Some(engine.told.kind.name.to_owned()),
+                ..Open::new(&engine.name, settings)
+            },
+            promises: None,
+            devices: Vec::new(),
+        })
+    }
+
+    /// Processes of an operator's command.
+    fn program(engine: &Engine, program: Program) -> Self {
+        Self {
+            open: Open::new(&engine.name, program.settings.clone()),
+            promises: Some(program.promises),
+            devices: program.devices.clone(),
+            command: Box::new(move || command_of(&program)),
+        }
+    }
+}
+
+/// The operator's command, without the secrets in the environment of the service.
+pub(crate) fn command_of(program: &Program) -> Command {
+    let (name, arguments) = program.command.split_first().unzip();
+    let mut command = Command::new(name.map(String::as_str).unwrap_or_default());
+    command.args(arguments.unwrap_or_default());
+    restrict_environment(&mut command);
+    command.envs(&program.environment);
+    if let Some(folder) = &program.folder {
+        command.current_dir(folder);
+    }
+    command
 }
 
 /// The folder, named after the engine, for code that its libraries compile.

@@ -63,6 +63,11 @@ impl Failure {
         }
     }
 
+    /// The kind of failure, for another one that sums it up.
+    pub(crate) const fn kind(&self) -> Exit {
+        self.exit
+    }
+
     /// The exit code of the process.
     pub(crate) fn code(&self) -> ExitCode {
         ExitCode::from(self.exit as u8)

@@ -3,8 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
+use kinora_comfyui::ComfyKind;
 use kinora_diffusion::DiffusionKind;
 use kinora_engine::EngineKind;
+use kinora_process::ProcessKind;
 use kinora_remote::RemoteKind;
 use kinora_storyboard::StoryboardKind;
 use serde::de::DeserializeOwned;
@@ -16,6 +18,8 @@ const KINDS: &[Kind] = &[
     Kind::of::<StoryboardKind>("storyboard"),
     Kind::of::<RemoteKind>("remote"),
     Kind::of::<DiffusionKind>("diffusion"),
+    Kind::of::<ProcessKind>("process"),
+    Kind::of::<ComfyKind>("comfyui"),
 ];
 
 /// One kind of engine.

@@ -8,6 +8,7 @@ mod beside;
 mod catalog;
 mod cli;
 mod client;
+mod comfy;
 mod compose;
 mod config;
 mod count;
@@ -16,6 +17,7 @@ mod damage;
 mod date;
 mod descriptors;
 mod doctor;
+mod engine_check;
 mod engine_host;
 mod failure;
 #[cfg(feature = "test-faults")]
@@ -24,6 +26,7 @@ mod folder;
 mod hint;
 mod keys;
 mod kinds;
+mod line;
 mod logging;
 mod manifest_file;
 mod manual;
@@ -48,6 +51,7 @@ mod top;
 mod traces;
 mod usage;
 mod webhooks;
+mod weights;
 mod welcome;
 mod worker;
 mod workers;
@@ -85,6 +89,8 @@ fn main() -> ExitCode {
         Command::Keys(args) => keys::run(&args),
         Command::Webhooks(args) => webhooks::run(&args),
         Command::Models(args) => models::run(&args),
+        Command::Engine(args) => engine_check::run(&args),
+        Command::Comfy(args) => comfy::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Backup(args) => backup::run(&args),
         Command::Restore(args) => restore::run(&args),

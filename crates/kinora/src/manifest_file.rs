@@ -43,7 +43,7 @@ impl ManifestFile {
         let shown = path.display();
         let text = fs::read_to_string(&path).map_err(|error| {
             let folder = folder.display();
-            let text = format!("{folder} is no {}: {}", self.whole, self.name);
+            let text = format!("{folder} is not a {}: {}", self.whole, self.name);
             Failure::because(text, error)
         })?;
         let damaged = |error| Failure::because(format!("{shown} is damaged"), error);
@@ -90,7 +90,7 @@ mod tests {
         assert!(
             read()
                 .unwrap_err()
-                .contains("is no list that anybody has finished: list.json")
+                .contains("is not a list that anybody has finished: list.json")
         );
         let manifest = json!({"format": 1, "tasks": 3});
         FILE.write(&manifest, folder.path()).unwrap();

@@ -50,6 +50,10 @@ impl Planner for Paced {
         self.engine.plan(spec, materials)
     }
 
+    fn decides_length(&self, spec: &VideoSpec) -> bool {
+        self.engine.decides_length(spec)
+    }
+
     fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
         self.engine.warnings(spec, materials)
     }
@@ -97,6 +101,10 @@ struct Pausing<'s> {
 }
 
 impl Sink for Pausing<'_> {
+    fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
+        self.sink.decide(frames)
+    }
+
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         self.sink.frame(rgb)?;
         thread::sleep(self.pause);

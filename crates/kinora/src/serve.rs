@@ -23,7 +23,7 @@ use crate::output::print;
 use crate::stop::{self, Signals};
 use crate::system::SystemClock;
 use crate::traces::Traces;
-use crate::{logging, memory, system, welcome};
+use crate::{logging, memory, system, weights, welcome};
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -79,6 +79,7 @@ async fn serve(config: &Config, home: &HomeArgs, descriptors: Descriptors) -> Re
     let base_url = base_url(config, address);
     warn_of_localhost(config, &base_url);
     warn_of_engines_set_aside(config);
+    weights::warn_of_missing(config, home);
     // First of all, so that every count has a recorder.
     let metrics = Metrics::start(&config.metrics.listen).await?;
     let traces = Traces::start(config)?;

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::stop::{self, Signals};
 use crate::traces::Traces;
-use crate::{compose, descriptors, logging, memory, monitors, system};
+use crate::{compose, descriptors, logging, memory, monitors, system, weights};
 
 /// Runs tasks until a signal.
 pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
@@ -26,6 +26,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
     // Dropped last, so that the last lines are written.
     let _log = logging::start(config.log.format, &config.log.level)?;
     leave_out_unbuilt(&mut config)?;
+    weights::warn_of_missing(&config, &args.home);
     descriptors::raise(config.worker.slots);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

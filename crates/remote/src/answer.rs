@@ -1,10 +1,10 @@
 //! Parses an upstream's description of a task: the few fields that matter, from any JSON it sends.
 //! Every text is bounded, and none reaches a client.
 
+use kinora_upstream::shown;
 use serde_json::{Map, Value};
 
 use crate::dialect::{Dialect, Phase};
-use crate::text::shown;
 
 const ID_BYTES_MAX: usize = 512;
 const URL_BYTES_MAX: usize = 8 * 1024;

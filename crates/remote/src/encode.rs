@@ -6,19 +6,12 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use kinora_contract::{Inputs, Seconds, VideoSpec};
 use kinora_engine::ReferenceFile;
+use kinora_upstream::{Content, Encoded, Part, encode_form, file_ending, is_media_type};
 use serde_json::{Map, Value, json};
 
 use crate::dialect::{Dialect, Field, Form, Shape};
 use crate::error::RemoteError;
-use crate::form::{self, Content, Part};
 use crate::request::RemoteRequest;
-
-/// A body that can be sent repeatedly.
-#[derive(Clone, Debug)]
-pub(crate) struct Encoded {
-    pub(crate) content_type: String,
-    pub(crate) body: Bytes,
-}
 
 /// One field with its value.
 enum Said {
@@ -221,15 +214,14 @@ impl Speech {
                 Said::Upload { file, bytes } => parts.push(Part {
                     name: name.to_owned(),
                     content: Content::File {
-                        file_name: file_name(&file.media_type),
+                        file_name: format!("reference.{}", file_ending(&file.media_type)),
                         media_type: file.media_type,
                         bytes,
                     },
                 }),
             }
         }
-        let (content_type, body) = form::encode(&parts);
-        Encoded { content_type, body }
+        encode_form(&parts)
     }
 }
 
@@ -257,35 +249,4 @@ fn text_part(name: String, value: Value) -> Part {
         name,
         content: Content::Text(text),
     }
-}
-
-/// `type/subtype` with the characters allowed in media types (RFC 6838, 4.2).
-fn is_media_type(text: &str) -> bool {
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && name
-                .bytes()
-                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
-    };
-    text.len() <= 127
-        && text
-            .split_once('/')
-            .is_some_and(|(kind, sub)| is_name(kind) && is_name(sub))
-}
-
-/// A file name whose extension matches the type, for servers that check it.
-fn file_name(media_type: &str) -> String {
-    let ending = match media_type {
-        "image/jpeg" => "jpg",
-        "image/png" => "png",
-        "image/webp" => "webp",
-        "image/gif" => "gif",
-        "audio/wav" => "wav",
-        "audio/mpeg" => "mp3",
-        "audio/mp4" => "m4a",
-        "audio/flac" => "flac",
-        "audio/ogg" => "ogg",
-        _ => "bin",
-    };
-    format!("reference.{ending}")
 }

@@ -8,13 +8,13 @@ use kinora_contract::{Features, VideoSpec, Warning, WarningCode};
 use kinora_engine::{
     Control, Description, EngineError, FilmEngine, FilmJob, Keeper, ServerReport, Stage,
 };
+use kinora_upstream::{Cause, chain};
 
 use crate::dialect::Field;
-use crate::error::{Cause, RemoteError};
+use crate::error::RemoteError;
 use crate::remote::Remote;
 use crate::request::{RemoteRequest, Ticket};
 use crate::run::Watcher;
-use crate::text::chain;
 
 /// Settings of a [`RemoteEngine`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ fn told(error: &RemoteError) -> EngineError {
 fn read(text: &str) -> Option<Ticket> {
     let ticket = serde_json::from_str(text);
     if let Err(error) = &ticket {
-        tracing::warn!(%error, "unreadable ticket of an earlier attempt; submitting anew");
+        tracing::warn!(%error, "unreadable ticket of an earlier attempt; submitting again");
     }
     ticket.ok()
 }

@@ -6,26 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Collected, Limited};
 use hyper::Method;
-use hyper::header::CONTENT_ENCODING;
 use kinora_contract::FailureCode;
-use kinora_fetch::{Pace, SaveError, Saving, save};
+use kinora_upstream::{
+    Call, Cause, Reply, ResultError, Saved, Slot, Upstream, poll_after, retry_after, save_result,
+};
 use url::Url;
 
 use crate::answer::{AnswerError, Snapshot};
 use crate::dialect::{CancelBy, Phase, ResultAt};
-use crate::error::{Cause, RemoteError};
-use crate::hints;
-use crate::http::Reply;
-use crate::pool::Slot;
+use crate::error::RemoteError;
 use crate::request::Ticket;
 use crate::shared::Shared;
-use crate::text::shown;
-use crate::upstream::{Call, Upstream};
-
-/// Maximum bytes read of a refusal in place of a result.
-const REFUSAL_BYTES_MAX: usize = 4096;
 
 /// A task at its upstream.
 pub struct Job {
@@ -67,12 +59,17 @@ impl Job {
         &self.shared.upstreams[self.slot.index]
     }
 
+    /// The URL of tasks followed by `segments`.
+    fn url(&self, segments: &[&str]) -> Url {
+        self.upstream().url(&[&["videos"], segments].concat())
+    }
+
     fn call(&self, method: Method, segments: &[&str], limit: Duration) -> Call<'static> {
         Call {
             method,
-            url: self.upstream().url(segments),
+            url: self.url(segments),
             body: None,
-            header: None,
+            headers: &[],
             limit,
         }
     }
@@ -98,10 +95,10 @@ impl Job {
             // Some servers answer for a failed task with the status of its failure.
             Ok(snapshot) if reply.is_success() || snapshot.phase == Phase::Failed => {
                 self.shared.pool.succeeded(self.slot.index);
-                let after = options.poll_wait(hints::poll_after(&reply.headers));
+                let after = options.poll_wait(poll_after(&reply.headers));
                 Ok(Poll { snapshot, after })
             }
-            Err(error) if reply.is_success() => Err(self.failed(error.into())),
+            Err(error) if reply.is_success() => Err(self.failed(Cause::Answer(error.into()))),
             _ if matches!(reply.status, 404 | 410) => {
                 Err(RemoteError::Forgotten(self.ticket.upstream.clone()))
             }
@@ -150,49 +147,22 @@ impl Job {
             Ok(response) => response,
             Err(cause) => return Err(self.failed(cause)),
         };
-        let (head, body) = response.into_parts();
-        if head.status.as_u16() != 200 {
-            let read = Limited::new(body, REFUSAL_BYTES_MAX).collect();
-            let read = tokio::time::timeout(options.answer_timeout, read).await;
-            let body = read.ok().and_then(Result::ok).map(Collected::to_bytes);
-            return Err(self.refused(&Reply {
-                status: head.status.as_u16(),
-                headers: head.headers,
-                body: body.unwrap_or_default(),
-            }));
-        }
-        if let Some(encoding) = head.headers.get(CONTENT_ENCODING)
-            && encoding != "identity"
-        {
-            return Err(self.failed(Cause::Encoding(shown(encoding.as_bytes()))));
-        }
-        let pace = Pace {
-            window: options.rate_window,
-            bytes_min: options.rate_bytes_min,
-        };
-        let saving = Saving {
+        let saved = Saved {
             to,
             bytes_max,
-            pace,
+            answer_timeout: options.answer_timeout,
+            rate_window: options.rate_window,
+            rate_bytes_min: options.rate_bytes_min,
             disk: &self.shared.disk,
             clock: &self.shared.clock,
         };
-        match save(body, saving, on_bytes).await {
-            Ok(0) => {
-                tokio::fs::remove_file(to)
-                    .await
-                    .map_err(RemoteError::Storage)?;
-                Err(self.failed(Cause::Empty))
-            }
-            Ok(bytes) => Ok(bytes),
-            Err(SaveError::TooLarge) => Err(RemoteError::ResultTooLarge(bytes_max)),
-            Err(SaveError::Storage(error)) => Err(RemoteError::Storage(error)),
-            Err(SaveError::Broken(error)) => Err(self.failed(Cause::Exchange(error.into()))),
-            Err(SaveError::TooSlow(pace)) => Err(self.failed(Cause::Rate {
-                bytes_min: pace.bytes_min,
-                window: pace.window,
-            })),
-        }
+        let saved = save_result(response, saved, on_bytes).await;
+        saved.map_err(|error| match error {
+            ResultError::Refused(reply) => self.refused(&reply),
+            ResultError::Broken(cause) => self.failed(cause),
+            ResultError::TooLarge => RemoteError::ResultTooLarge(bytes_max),
+            ResultError::Storage(error) => RemoteError::Storage(error),
+        })
     }
 
     /// The URL of the result: one that comes from an answer must have a known origin.
@@ -201,7 +171,7 @@ impl Job {
         let (ResultAt::UrlElseContent, Some(address)) =
             (self.shared.options.dialect.result, &snapshot.url)
         else {
-            return Ok(upstream.url(&[&self.ticket.id, "content"]));
+            return Ok(self.url(&[&self.ticket.id, "content"]));
         };
         let url = upstream.join(address).map_err(RemoteError::Refused)?;
         let origin = url.origin().ascii_serialization();
@@ -236,7 +206,7 @@ impl Job {
     /// An error status for an existing task: retry later.
     fn refused(&self, reply: &Reply) -> RemoteError {
         let (pool, index) = (&self.shared.pool, self.slot.index);
-        let (now, wish) = (self.shared.timer.now(), hints::retry_after(&reply.headers));
+        let (now, wish) = (self.shared.timer.now(), retry_after(&reply.headers));
         match reply.status {
             429 => pool.hold(index, now, wish),
             401..=403 => pool.broke(index, now),

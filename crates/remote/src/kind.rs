@@ -1,21 +1,19 @@
 //! The operator's settings of an engine that consists of other servers. The commented example in
 //! `config.default.toml` shows their defaults.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::Clock;
 use kinora_engine::{EngineKind, FilmEngine, FilmKind, KindError, Output};
+use kinora_upstream::{KeySource, SettingsError, SystemTimer, check_each_once, key_source};
 use serde::Deserialize;
 
 use crate::dialect::Dialect;
 use crate::engine::{EngineOptions, RemoteEngine};
-use crate::key::KeySource;
 use crate::options::{Options, UpstreamOptions};
 use crate::remote::{DISK_THREADS, Remote};
-use crate::timer::SystemTimer;
 
 /// A run ends after `silence_seconds`. Its last call may take this much longer.
 const LAST_CALL_MAX: Duration = Duration::from_mins(3);
@@ -80,14 +78,7 @@ const fn run_seconds() -> u32 {
 
 impl EngineKind for RemoteKind {
     fn check(&self, _confined: bool) -> Result<(), KindError> {
-        let wrong = |what: &str| Err(KindError(what.to_owned()));
-        if !self.key_file.as_os_str().is_empty() && !self.key_variable.is_empty() {
-            return wrong("set key_file or key_variable, not both");
-        }
-        let mut seen = BTreeSet::new();
-        if !self.base_urls.iter().all(|url| seen.insert(url)) {
-            return wrong("base_urls names a server twice");
-        }
+        check_each_once(&self.base_urls).map_err(unusable)?;
         self.options().map(drop)
     }
 
@@ -134,11 +125,12 @@ impl RemoteKind {
                 known.join(", ")
             )));
         };
+        let key = self.key()?;
         // The URL is the name: tickets contain it, and it stays the same when the list changes.
         let upstream = |url: &String| UpstreamOptions {
             name: url.clone(),
             base_url: url.clone(),
-            key: self.key(),
+            key: key.clone(),
         };
         let upstreams = self.base_urls.iter().map(upstream).collect();
         Ok(Options {
@@ -152,15 +144,13 @@ impl RemoteKind {
         })
     }
 
-    fn key(&self) -> KeySource {
-        if !self.key_file.as_os_str().is_empty() {
-            KeySource::File(self.key_file.clone())
-        } else if !self.key_variable.is_empty() {
-            KeySource::Variable(self.key_variable.clone())
-        } else {
-            KeySource::None
-        }
+    fn key(&self) -> Result<KeySource, KindError> {
+        key_source(&self.key_file, &self.key_variable).map_err(unusable)
     }
+}
+
+fn unusable(error: SettingsError) -> KindError {
+    KindError(error.to_string())
 }
 
 fn milliseconds(milliseconds: u32) -> Duration {

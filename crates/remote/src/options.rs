@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use url::Url;
+use kinora_upstream::{KeyError, KeySource, RootsError};
 
 use crate::dialect::Dialect;
-use crate::key::{KeyError, KeySource};
 
 /// The upstreams of one engine and their limits.
 #[derive(Clone, Debug)]
@@ -100,8 +99,8 @@ pub enum OptionsError {
         source: KeyError,
     },
     /// The extra roots are invalid.
-    #[error("unusable extra certificate authorities: {0}")]
-    Roots(String),
+    #[error(transparent)]
+    Roots(#[from] RootsError),
 }
 
 impl Options {
@@ -184,34 +183,6 @@ impl Options {
     }
 }
 
-/// Parses the base URL of a server, without a trailing slash.
-pub(crate) fn base_url(text: &str) -> Result<Url, OptionsError> {
-    let wrong = || OptionsError::BaseUrl(text.to_owned());
-    let mut url = Url::parse(text).map_err(|_| wrong())?;
-    let is_plain = matches!(url.scheme(), "http" | "https")
-        && url.username().is_empty()
-        && url.password().is_none()
-        && url.query().is_none()
-        && url.fragment().is_none();
-    if !is_plain {
-        return Err(wrong());
-    }
-    url.path_segments_mut()
-        .map_err(|()| wrong())?
-        .pop_if_empty();
-    Ok(url)
-}
-
-/// An origin in its ASCII form.
-pub(crate) fn origin(text: &str) -> Result<String, OptionsError> {
-    let wrong = || OptionsError::Origin(text.to_owned());
-    let url = base_url(text).map_err(|_| wrong())?;
-    if url.path() != "/" && !url.path().is_empty() {
-        return Err(wrong());
-    }
-    Ok(url.origin().ascii_serialization())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,26 +214,6 @@ mod tests {
             options.check(),
             Err(OptionsError::Zero("silence_max"))
         ));
-    }
-
-    #[test]
-    fn a_base_url_is_a_server_s_and_nothing_more() {
-        assert_eq!(base_url("http://h:8000/v1/").unwrap().path(), "/v1");
-        for wrong in [
-            "",
-            "h:8000",
-            "ftp://h/v1",
-            "http://u:p@h/v1",
-            "http://h/v1?k=1",
-            "file:///v1",
-        ] {
-            assert!(base_url(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!(
-            origin("https://B.example.com:443").unwrap(),
-            "https://b.example.com"
-        );
-        assert!(origin("https://b.example.com/folder").is_err());
     }
 
     #[test]

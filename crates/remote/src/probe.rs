@@ -2,13 +2,9 @@
 //! authentication error. Probes are free.
 
 use hyper::Method;
+use kinora_upstream::{Call, Cause, Reply, chain, retry_after};
 
-use crate::error::Cause;
-use crate::hints;
-use crate::http::Reply;
 use crate::remote::Remote;
-use crate::text::chain;
-use crate::upstream::Call;
 
 impl Remote {
     /// Probes every upstream in turn; returns each name with the result.
@@ -32,7 +28,7 @@ impl Remote {
         let now = self.0.timer.now();
         let cause = match replied {
             Ok(reply) if reply.status == 429 => {
-                return pool.hold(index, now, hints::retry_after(&reply.headers));
+                return pool.hold(index, now, retry_after(&reply.headers));
             }
             Ok(reply) if is_welcoming(&reply) => {
                 tracing::info!(upstream = upstream.name, "upstream available again");
@@ -51,13 +47,13 @@ impl Remote {
 
     async fn ask(&self, index: usize) -> Result<Reply, Cause> {
         let upstream = &self.0.upstreams[index];
-        let mut url = upstream.url(&[]);
+        let mut url = upstream.url(&["videos"]);
         url.set_query(Some("limit=1"));
         let call = Call {
             method: Method::GET,
             url,
             body: None,
-            header: None,
+            headers: &[],
             limit: self.0.options.probe_timeout,
         };
         upstream.call(&call).await

@@ -4,18 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use kinora_contract::Clock;
+use kinora_upstream::{Backoff, Http, HttpOptions, Key, Pool, Timer, Upstream, base_url, origin};
 
-use crate::backoff::Backoff;
 use crate::dialect::Dialect;
 use crate::error::RemoteError;
-use crate::http::Http;
 use crate::job::Job;
-use crate::options::{Options, OptionsError, origin};
-use crate::pool::Pool;
+use crate::options::{Options, OptionsError, UpstreamOptions};
 use crate::request::Ticket;
 use crate::shared::Shared;
-use crate::timer::Timer;
-use crate::upstream::Upstream;
 
 /// Number of runtime threads that write one engine's results.
 pub const DISK_THREADS: usize = 4;
@@ -52,19 +48,20 @@ impl Remote {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OptionsError> {
         options.check()?;
-        let http = Http::new(
-            options.connect_timeout,
-            options.answer_bytes_max,
-            options.extra_roots_pem.as_deref(),
-            clock.clone(),
-        )?;
+        let limits = HttpOptions {
+            connect_timeout: options.connect_timeout,
+            answer_bytes_max: options.answer_bytes_max,
+            extra_roots_pem: options.extra_roots_pem.as_deref(),
+        };
+        let http = Http::new(limits, clock.clone())?;
         let upstreams = options
             .upstreams
             .iter()
-            .map(|one| Upstream::new(one, http.clone()))
+            .map(|one| open(one, http.clone()))
             .collect::<Result<Vec<_>, _>>()?;
         let origins = options.result_origins.iter();
-        let result_origins = origins.map(|text| origin(text)).collect::<Result<_, _>>()?;
+        let known = |text: &String| origin(text).ok_or_else(|| OptionsError::Origin(text.clone()));
+        let result_origins = origins.map(known).collect::<Result<_, _>>()?;
         let backoff = Backoff::new(options.backoff_first, options.backoff_max, "upstreams");
         let pool = Pool::new(upstreams.len(), options.failures_max, backoff);
         Ok(Self(Arc::new(Shared {
@@ -106,4 +103,20 @@ impl Remote {
         let index = self.0.upstreams.iter().position(|one| one.name == upstream);
         index.ok_or_else(|| RemoteError::Forgotten(upstream.to_owned()))
     }
+}
+
+/// The upstream of `options`, with its key loaded.
+fn open(options: &UpstreamOptions, http: Http) -> Result<Upstream, OptionsError> {
+    let key = Key::open(options.key.clone()).map_err(|source| OptionsError::Key {
+        name: options.name.clone(),
+        source,
+    })?;
+    let wrong = || OptionsError::BaseUrl(options.base_url.clone());
+    Ok(Upstream {
+        name: options.name.clone(),
+        base: base_url(&options.base_url).ok_or_else(wrong)?,
+        key,
+        headers: Default::default(),
+        http,
+    })
 }

@@ -6,19 +6,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kinora_upstream::{Cause, Encoded, Limits, Patience, chain};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::answer::Snapshot;
-use crate::backoff::Backoff;
 use crate::dialect::{Phase, Resubmit};
-use crate::encode::Encoded;
-use crate::error::{Cause, RemoteError};
+use crate::error::RemoteError;
 use crate::job::Job;
 use crate::options::Options;
 use crate::remote::Remote;
 use crate::request::{RemoteRequest, Ticket};
-use crate::text::chain;
 
 /// Number of consecutive polls that must report a task as unknown before it counts as forgotten:
 /// some servers know a new task only a moment later.
@@ -56,15 +54,18 @@ impl Remote {
         cancel: &CancellationToken,
     ) -> Result<u64, RemoteError> {
         let options = &self.0.options;
-        let now = self.0.timer.now();
+        let limits = Limits {
+            backoff_first: options.backoff_first,
+            backoff_max: options.backoff_max,
+            silence_max: options.silence_max,
+            run_max: options.run_max,
+        };
         let mut run = Run {
             remote: self,
             request,
             watcher,
             cancel,
-            backoff: Backoff::new(options.backoff_first, options.backoff_max, &request.key),
-            heard: now,
-            ends: now + options.run_max,
+            patience: Patience::new(&*self.0.timer, cancel, limits, &request.key),
             fraction: 0.0,
         };
         let mut resubmits = 0;
@@ -93,10 +94,7 @@ struct Run<'a> {
     request: &'a RemoteRequest,
     watcher: &'a mut dyn Watcher,
     cancel: &'a CancellationToken,
-    backoff: Backoff,
-    /// The time of the last sign of life.
-    heard: Duration,
-    ends: Duration,
+    patience: Patience<'a>,
     fraction: f64,
 }
 
@@ -114,13 +112,13 @@ impl Run<'_> {
             match self.submit(&encoded, only).await {
                 Ok(job) => break job,
                 Err(RemoteError::Busy { after, cause }) => {
-                    self.rest(after, cause, failures).await?;
+                    self.patience.rest(after, cause, failures).await?;
                 }
                 Err(RemoteError::Unsettled { upstream, cause }) if has_key => {
                     // With the same key this upstream returns the same task; another one would
                     // start a second.
                     only = Some(self.remote.index_of(&upstream)?);
-                    self.rest(Duration::ZERO, cause, failures).await?;
+                    self.patience.rest(Duration::ZERO, cause, failures).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -176,9 +174,7 @@ impl Run<'_> {
     async fn poll_and_fetch(&mut self, job: &Job, to: &Path) -> Result<u64, RemoteError> {
         let (mut failures, mut missing) = (0, 0);
         loop {
-            if self.remote.0.timer.now() >= self.ends {
-                return Err(RemoteError::Overdue(self.options().run_max));
-            }
+            self.patience.check_end()?;
             match job.poll().await {
                 Ok(poll) => {
                     (failures, missing) = (0, 0);
@@ -187,12 +183,15 @@ impl Run<'_> {
                         Phase::Completed => return self.fetch(job, &snapshot, to).await,
                         Phase::Failed => return Err(job.failure(&snapshot)),
                         Phase::Queued | Phase::Running => self.hear(snapshot.progress),
-                        Phase::Unknown => self.wait_left(Cause::Word(snapshot.word)).map(drop)?,
+                        Phase::Unknown => {
+                            let unknown = Cause::Word(snapshot.word);
+                            self.patience.wait_left(unknown).map(drop)?;
+                        }
                     }
-                    self.sleep(poll.after).await?;
+                    self.patience.sleep(poll.after).await?;
                 }
                 Err(RemoteError::Busy { after, cause }) => {
-                    self.rest(after, cause, failures).await?;
+                    self.patience.rest(after, cause, failures).await?;
                     failures += 1;
                 }
                 Err(error @ RemoteError::Forgotten(_)) => {
@@ -200,7 +199,7 @@ impl Run<'_> {
                     if missing >= MISSING_MAX {
                         return Err(error);
                     }
-                    self.sleep(self.options().poll_every).await?;
+                    self.patience.sleep(self.options().poll_every).await?;
                 }
                 Err(error) => return Err(error),
             }
@@ -231,48 +230,16 @@ impl Run<'_> {
             // Completion is a sign of life, and so are received bytes; attempts are counted
             // separately.
             self.hear(None);
-            self.rest(after, cause, attempt).await?;
+            self.patience.rest(after, cause, attempt).await?;
             attempt += 1;
         }
     }
 
     /// Records a sign of life.
     fn hear(&mut self, progress: Option<f64>) {
-        self.heard = self.remote.0.timer.now();
+        self.patience.hear();
         self.fraction = self.fraction.max(progress.unwrap_or_default());
         self.watcher.alive(self.fraction);
-    }
-
-    /// The time left before the silence is too long.
-    fn wait_left(&self, cause: Cause) -> Result<(Duration, Cause), RemoteError> {
-        let silence_max = self.options().silence_max;
-        let silent = self.remote.0.timer.now().saturating_sub(self.heard);
-        let left = silence_max.saturating_sub(silent);
-        if left.is_zero() {
-            return Err(RemoteError::Silent { silence_max, cause });
-        }
-        Ok((left, cause))
-    }
-
-    /// Waits before the next attempt: as long as the upstream requests and back-off demands, but
-    /// not beyond the silence limit, to allow a last attempt.
-    async fn rest(&self, wish: Duration, cause: Cause, failures: u32) -> Result<(), RemoteError> {
-        let (left, cause) = self.wait_left(cause)?;
-        let wait = wish.max(self.backoff.wait(failures)).min(left);
-        tracing::warn!(
-            error = chain(&cause),
-            wait_ms = wait.as_millis(),
-            "upstream call failed; retrying"
-        );
-        self.sleep(wait).await
-    }
-
-    async fn sleep(&self, duration: Duration) -> Result<(), RemoteError> {
-        tokio::select! {
-            biased;
-            () = self.cancel.cancelled() => Err(RemoteError::Cancelled),
-            () = self.remote.0.timer.sleep(duration) => Ok(()),
-        }
     }
 
     async fn pass_cancel_on(&self, job: &Job) {

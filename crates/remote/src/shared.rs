@@ -3,11 +3,9 @@
 use std::sync::Arc;
 
 use kinora_contract::Clock;
+use kinora_upstream::{Pool, Timer, Upstream};
 
 use crate::options::Options;
-use crate::pool::Pool;
-use crate::timer::Timer;
-use crate::upstream::Upstream;
 
 /// Made once per engine.
 pub(crate) struct Shared {

@@ -4,19 +4,15 @@
 use std::sync::Arc;
 
 use hyper::Method;
+use kinora_upstream::{Call, Cause, Choice, Encoded, Reply, Slot, chain, retry_after};
 
 use crate::answer::Snapshot;
 use crate::dialect::Resubmit;
-use crate::encode::{Encoded, encode};
-use crate::error::{Cause, RemoteError};
-use crate::hints;
-use crate::http::Reply;
+use crate::encode::encode;
+use crate::error::RemoteError;
 use crate::job::Job;
-use crate::pool::{Choice, Slot};
 use crate::remote::Remote;
 use crate::request::{RemoteRequest, Ticket};
-use crate::text::chain;
-use crate::upstream::Call;
 
 /// The consequence of a failed attempt.
 enum Miss {
@@ -77,14 +73,14 @@ impl Remote {
         let (options, index) = (&self.0.options, slot.index);
         let upstream = &self.0.upstreams[index];
         let header = match options.dialect.resubmit {
-            Resubmit::WithKey(name) => Some((name, key)),
-            Resubmit::Freely | Resubmit::Never => None,
+            Resubmit::WithKey(name) => &[(name, key)][..],
+            Resubmit::Freely | Resubmit::Never => &[],
         };
         let call = Call {
             method: Method::POST,
-            url: upstream.url(&[]),
+            url: upstream.url(&["videos"]),
             body: Some(encoded),
-            header,
+            headers: header,
             limit: options.submit_timeout,
         };
         let replied = upstream.call(&call).await;
@@ -98,7 +94,7 @@ impl Remote {
                     };
                     return Ok(Job::new(Arc::clone(&self.0), slot, ticket));
                 }
-                Err(error) => self.failed(index, error.into()),
+                Err(error) => self.failed(index, Cause::Answer(error.into())),
             },
             Ok(reply) => self.refused(index, &reply)?,
             Err(cause) => self.failed(index, cause),
@@ -126,7 +122,7 @@ impl Remote {
     fn refused(&self, index: usize, reply: &Reply) -> Result<Cause, Miss> {
         let (pool, now) = (&self.0.pool, self.0.timer.now());
         match reply.status {
-            429 | 503 => pool.hold(index, now, hints::retry_after(&reply.headers)),
+            429 | 503 => pool.hold(index, now, retry_after(&reply.headers)),
             // A wrong key, no credit, or a wrong URL.
             300..=399 | 401..=405 => pool.broke(index, now),
             408 | 500..=599 => pool.failed(index, now),

@@ -1,4 +1,4 @@
-//! Metrics of committed changes. The process that commits a change counts it, so the sums over all
+//! Metrics of committed changes and of reads. The process that commits a change counts it, so the sums over all
 //! processes of a service are correct. Without a recorder this costs almost nothing.
 
 use std::time::Duration;
@@ -23,6 +23,11 @@ pub(crate) fn committed<'a>(changes: impl IntoIterator<Item = &'a Change>) {
 /// Records the duration of a commit.
 pub(crate) fn commit_took(took: Duration) {
     histogram!("kinora_store_commit_seconds").record(took);
+}
+
+/// Records the duration of a read that memory could not answer.
+pub(crate) fn read_took(took: Duration) {
+    histogram!("kinora_store_read_seconds").record(took);
 }
 
 fn accepted(after: &Record) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use kinora_contract::Standstill;
 use kinora_store::{Announcement, Outage, ServedModel, StoreError, WorkerState};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::drain::Shutdown;
 use crate::worker::Worker;
@@ -19,7 +20,7 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// Lifetime of an announcement, in milliseconds: three renewals may fail.
 const LENGTH_MS: u64 = 20_000;
 /// How long a stopping worker waits for a store that does not answer.
-const WITHDRAW_MAX: Duration = Duration::from_secs(1);
+const WITHDRAW_MAX: Duration = Duration::from_secs(3);
 
 impl Worker {
     /// Announces the worker once, before it starts work, so that a submit which arrives immediately
@@ -32,14 +33,31 @@ impl Worker {
     }
 }
 
-/// Keeps announcing the worker until the returned value is dropped.
-pub(crate) fn begin(worker: &Arc<Worker>, shutdown: &Shutdown) -> JoinSet<()> {
-    let mut service = JoinSet::new();
-    service.spawn(announce(worker.clone(), shutdown.clone()));
-    service
+/// The service that announces a worker. Dropping it ends it at once, and the announcement expires.
+pub(crate) struct Announcing {
+    service: JoinSet<()>,
+    ended: CancellationToken,
 }
 
-async fn announce(worker: Arc<Worker>, shutdown: Shutdown) {
+impl Announcing {
+    pub(crate) fn begin(worker: &Arc<Worker>, shutdown: &Shutdown) -> Self {
+        let (mut service, ended) = (JoinSet::new(), CancellationToken::new());
+        service.spawn(announce(worker.clone(), shutdown.clone(), ended.clone()));
+        Self { service, ended }
+    }
+
+    /// Withdraws the announcement, after a renewal that is under way: a store may complete one
+    /// whose caller is gone, and one after the withdrawal would show a worker that no longer lives.
+    pub(crate) async fn end(mut self) {
+        self.ended.cancel();
+        let ended = self.service.join_next();
+        if tokio::time::timeout(WITHDRAW_MAX, ended).await.is_err() {
+            tracing::debug!("announcement not withdrawn in time; it will expire");
+        }
+    }
+}
+
+async fn announce(worker: Arc<Worker>, shutdown: Shutdown, ended: CancellationToken) {
     let outage = Outage::of("announcements of the worker", &worker.clock);
     while worker.backoff.readiness().standstill() != Some(Standstill::Worker) {
         let is_draining = shutdown.is_draining();
@@ -60,26 +78,20 @@ async fn announce(worker: Arc<Worker>, shutdown: Shutdown) {
         };
         tokio::select! {
             biased;
+            () = ended.cancelled() => break,
             () = shutdown.draining(), if !is_draining => {}
             () = tokio::time::sleep(pause) => {}
         }
     }
-    withdraw(&worker).await;
+    let withdrawn = worker.workers.withdraw(&worker.settings.name).await;
+    if let Err(error) = withdrawn {
+        tracing::debug!(%error, "announcement not withdrawn; it will expire");
+    }
 }
 
 async fn renew(worker: &Worker, state: WorkerState) -> Result<(), StoreError> {
     let announcement = announcement(worker, state);
     worker.workers.announce(&announcement, LENGTH_MS).await
-}
-
-/// Withdraws the announcement; if that fails, it expires.
-pub(crate) async fn withdraw(worker: &Worker) {
-    let withdrawn = worker.workers.withdraw(&worker.settings.name);
-    match tokio::time::timeout(WITHDRAW_MAX, withdrawn).await {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!(%error, "announcement not withdrawn; it will expire"),
-        Err(_) => tracing::debug!("announcement not withdrawn in time; it will expire"),
-    }
 }
 
 fn announcement(worker: &Worker, state: WorkerState) -> Announcement {

@@ -55,9 +55,12 @@ async fn remove_file(worker: &Worker, chore: Chore) -> ChoreDone {
 /// money. The run of a cancelled task does this itself; this covers tasks that had no run at that
 /// moment, and servers that did not answer.
 pub(crate) async fn call_off_jobs(worker: &Worker) -> Result<(), StoreError> {
-    let kind = ChoreKind::CallOff {
-        models: worker.lineup.models(),
-    };
+    // A worker whose engine makes frames began nothing elsewhere: it must not use up the attempts of one that did.
+    let models = worker.lineup.film_models();
+    if models.is_empty() {
+        return Ok(());
+    }
+    let kind = ChoreKind::CallOff { models };
     let chores = take(worker, kind, CALL_OFFS).await?;
     let done = join_all(chores.into_iter().map(|chore| call_off(worker, chore))).await;
     settle(worker, done).await
@@ -73,11 +76,7 @@ async fn call_off(worker: &Worker, chore: Chore) -> ChoreDone {
         return chore.again(LONGEST_PAUSE_MS);
     };
     let Some(Maker::Film(engine)) = worker.lineup.of(model).map(|served| &served.engine) else {
-        // This worker's engine begins nothing elsewhere; that of another worker may have begun this one.
-        if chore.attempts >= CALL_OFF_ATTEMPTS_MAX {
-            tracing::warn!(%task, model, "upstream job not called off: no engine of the model knows its ticket");
-            return chore.done();
-        }
+        // Not asked for.
         return chore.again(LONGEST_PAUSE_MS);
     };
     match engine.call_off(ticket).await {

@@ -31,6 +31,8 @@ pub(crate) struct FilmOrder {
     pub(crate) engine: Arc<dyn FilmEngine>,
     pub(crate) spec: VideoSpec,
     pub(crate) references: Vec<OpenedReference>,
+    /// The video that the spec edits.
+    pub(crate) source: Option<Staged>,
     /// From an earlier attempt.
     pub(crate) ticket: Option<String>,
     pub(crate) provenance: Provenance,
@@ -71,11 +73,16 @@ async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Re
         media_type: reference.media_type.to_owned(),
     };
     let references: Vec<_> = order.references.iter().map(given).collect();
+    let source = order.source.as_ref().map(|file| ReferenceFile {
+        path: file.path().to_owned(),
+        media_type: "video/mp4".to_owned(),
+    });
     let (key, cancel) = (watch.lease().task.to_string(), CancellationToken::new());
     let job = FilmJob {
         key: &key,
         spec: &order.spec,
         references: &references,
+        source: source.as_ref(),
         ticket: order.ticket.as_deref(),
         to: order.staged.path(),
         control: &order.control,

@@ -38,6 +38,7 @@ mod film;
 mod finish;
 mod judge;
 mod keeper;
+mod late_recorder;
 mod lineup;
 mod mark;
 mod metered;
@@ -66,6 +67,7 @@ mod worker;
 
 use std::sync::Arc;
 
+use announce::Announcing;
 pub use backoff::Backoff;
 pub use drain::Shutdown;
 use keeper::{KeeperService, LeaseKeeper};
@@ -93,7 +95,7 @@ impl Worker {
         // Before the first claim, so that tasks of a dead worker run before newer ones.
         let mut sweeper = Sweeper::new(&worker);
         sweeper.sweep_once(&worker).await;
-        let announcing = announce::begin(&worker, &shutdown);
+        let announcing = Announcing::begin(&worker, &shutdown);
         let both = || (worker.clone(), shutdown.clone());
         let mut services = tending(sweeper, &worker, &shutdown);
         let (own, stop) = both();
@@ -114,8 +116,7 @@ impl Worker {
         };
         // They end with the drain; their tasks have logged any panic.
         while services.join_next().await.is_some() {}
-        drop(announcing);
-        announce::withdraw(&worker).await;
+        announcing.end().await;
         running
     }
 

@@ -103,6 +103,15 @@ impl Lineup {
         self.0.keys().cloned().collect()
     }
 
+    /// The models whose engine delivers films, which other servers may have begun.
+    pub(crate) fn film_models(&self) -> Vec<String> {
+        let films = self
+            .0
+            .iter()
+            .filter(|(_, served)| matches!(served.engine, Maker::Film(_)));
+        films.map(|(model, _)| model.clone()).collect()
+    }
+
     /// Every model with its engine.
     pub(crate) fn served(&self) -> impl Iterator<Item = (&String, &Served)> {
         self.0.iter()

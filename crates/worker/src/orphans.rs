@@ -219,7 +219,6 @@ fn tell(looked: &Looked) {
 ///
 /// # Errors
 /// [`OrphanError`] if not all files could be checked.
-/// [`OrphanError`] when not all files could be looked at.
 pub async fn remove_orphans(
     tasks: &dyn Chores,
     blobs: &dyn BlobStore,

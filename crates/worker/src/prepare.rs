@@ -42,10 +42,11 @@ pub(crate) enum EngineWork {
         materials: Materials,
         clip: Clip,
     },
-    /// Order a film with these references.
+    /// Order a film with these references, and this source of an edit.
     Film {
         engine: Arc<dyn FilmEngine>,
         references: Vec<OpenedReference>,
+        source: Option<Staged>,
     },
 }
 
@@ -117,9 +118,15 @@ fn open(
         spec.frame = FrameSize::Fixed(resolution.nearest(width, height));
     }
     let mut materials = decode(&spec, &files)?;
-    if let Some(Origin { file, script }) = source {
-        materials.source = Some(Arc::new(StoredVideo::open(file, films)?));
-        materials.script = script;
+    let mut source_file = None;
+    match (source, &maker) {
+        (Some(Origin { file, script }), Maker::Frames(_)) => {
+            materials.source = Some(Arc::new(StoredVideo::open(file, films)?));
+            materials.script = script;
+        }
+        // Its server decodes it.
+        (Some(Origin { file, .. }), Maker::Film(_)) => source_file = Some(file),
+        (None, _) => {}
     }
     let mut warnings = match &maker {
         Maker::Frames(engine) => engine.warnings(&spec, &materials),
@@ -129,7 +136,7 @@ fn open(
     let work = match maker {
         Maker::Frames(engine) => {
             let clip = engine.plan(&spec, &materials)?;
-            if spec.seconds == Seconds::Auto {
+            if spec.seconds == Seconds::Auto && !engine.decides_length(&spec) {
                 spec.seconds = Seconds::Fixed(clip.frames.div_ceil(clip.fps.max(1)));
             }
             EngineWork::Frames {
@@ -142,6 +149,7 @@ fn open(
         Maker::Film(engine) => EngineWork::Film {
             engine,
             references: typed(files)?,
+            source: source_file,
         },
     };
     Ok(Prepared {

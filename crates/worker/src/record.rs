@@ -11,13 +11,14 @@ use kinora_engine::{
     Sink, Stage,
 };
 use kinora_media::{
-    AudioFormat, ClipFormat, Provenance, Recorder, RecorderOptions, Recording, Sealer, Written,
+    AudioFormat, ClipFormat, Provenance, RecorderOptions, Recording, Sealer, Written,
 };
 use kinora_scratch::Scratch;
 use kinora_traces::{Span, Trail};
 use tokio::sync::oneshot;
 
 use crate::error::RecordError;
+use crate::late_recorder::{LateRecorder, Plan};
 use crate::mark::{Marked, Marker};
 use crate::seal::{measured, seal};
 
@@ -97,11 +98,20 @@ pub(crate) async fn record<T: Send + 'static>(
 
 fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     job.control.report(Stage::Preparing, 0.0)?;
-    let recorder = Recorder::create(job.staged.path(), clip_format(job.clip), job.options)?;
     let size = job.clip.size;
     let mark = job.marker.and_then(|marker| marker.mark(size));
+    let plan = Plan {
+        path: job.staged.path(),
+        format: clip_format(job.clip),
+        options: job.options,
+        provenance: job.provenance.clone(),
+    };
+    let recorder = match job.engine.decides_length(&job.spec) {
+        true => LateRecorder::Undecided(Some(Box::new(plan))),
+        false => LateRecorder::Decided(Box::new(plan.begin()?)),
+    };
     let mut sink = RecorderSink {
-        recorder: recorder.with_provenance(job.provenance.clone()),
+        recorder,
         marked: mark.map(|mark| Marked::new(mark, size)),
         size,
         preview: job.control.preview.clone(),
@@ -143,8 +153,8 @@ fn clip_format(clip: Clip) -> ClipFormat {
     }
 }
 
-struct RecorderSink {
-    recorder: Recorder,
+struct RecorderSink<'a> {
+    recorder: LateRecorder<'a>,
     marked: Option<Marked>,
     size: Size,
     preview: Preview,
@@ -155,7 +165,11 @@ struct RecorderSink {
     trail: Option<Trail>,
 }
 
-impl Sink for RecorderSink {
+impl Sink for RecorderSink<'_> {
+    fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
+        self.recorder.decide(frames)
+    }
+
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         if let Some(trail) = self.trail.take() {
             self.span = trail.span("render");
@@ -172,12 +186,14 @@ impl Sink for RecorderSink {
             });
         }
         self.recorder
+            .decided()?
             .push_frame(rgb)
             .map_err(|error| EngineError::Sink(error.into()))
     }
 
     fn audio(&mut self, pcm: &[f32]) -> Result<(), EngineError> {
         self.recorder
+            .decided()?
             .push_audio(pcm)
             .map_err(|error| EngineError::Sink(error.into()))
     }

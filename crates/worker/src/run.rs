@@ -200,11 +200,16 @@ async fn make(job: MakeJob, watch: &Watch<'_>, trail: Trail) -> Result<Recorded,
                 }
             }
         }
-        EngineWork::Film { engine, references } => {
+        EngineWork::Film {
+            engine,
+            references,
+            source,
+        } => {
             let order = FilmOrder {
                 engine,
                 spec,
                 references,
+                source,
                 ticket,
                 provenance,
                 sealer,

@@ -199,7 +199,7 @@ fn hand_over(
         let frame = output
             .frame(source as usize)
             .filter(|(size, _)| *size == made.rendered)
-            .and_then(|(size, rgb)| picture::crop(rgb, size, made.crop));
+            .and_then(|(size, rgb)| made.crop.cut(rgb, size));
         let Some(frame) = frame else {
             let why = format!("frame {source} is not {}", made.rendered);
             return Err(EngineError::Failed(why));

@@ -131,13 +131,8 @@ impl Cluster {
             .start()
     }
 
-    fn worker(&self) -> Server {
-        let setup = Setup::on(&self.machine()).as_worker();
-        self.process(setup).start()
-    }
-
     /// A worker whose clips are grey, and cost little.
-    fn cheap_worker(&self) -> Server {
+    fn worker(&self) -> Server {
         let setup = Setup::on(&self.machine()).as_worker();
         self.process(setup).start()
     }

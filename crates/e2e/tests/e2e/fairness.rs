@@ -25,8 +25,10 @@ pub(crate) fn cancel(client: &Client, id: &str) {
 
 #[test]
 fn p12_a_project_with_a_thousand_waiting_tasks_does_not_starve_one_with_a_single_task() {
+    // The first clip lasts for six minutes, however long the submits take.
     let server = narrow()
         .set("KINORA_QUEUE_PROJECT_UNFINISHED_MAX", QUEUED + 100)
+        .set("LONG_CLIP_FRAME_MS", 1_000)
         .start();
     let (busy, other) = (server.client(), server.newcomer());
     let first = busy.submit(&slow());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
 use kinora_e2e::{Client, DataFolder, Hold, Host, Server, Setup, Video, kinora, studio, until};
 use kinora_engine::{Materials, Picture, SAMPLE_RATE_HZ, Sound, conformance};
-use kinora_host::{Confinement, HostOptions, HostedEngine, Role};
+use kinora_host::{Confinement, HostOptions, HostedEngine, Open, Role};
 use kinora_storyboard::Storyboard;
 use serde_json::{Value, json};
 
@@ -85,9 +85,12 @@ fn an_engine_in_a_process_keeps_to_what_every_engine_must() {
             command.arg("engine-host");
             command
         }),
-        settings: json!({"kind": "storyboard", "name": "boxed", "settings": {"threads": 1}})
-            .to_string()
-            .into_bytes(),
+        open: Open {
+            kind: Some("storyboard".to_owned()),
+            ..Open::new("boxed", json!({"threads": 1}))
+        },
+        promises: None,
+        devices: Vec::new(),
         processes: 1,
         open_limit: Duration::from_secs(60),
         memory_bytes_max: None,

@@ -101,7 +101,13 @@ fn both_models_make_exactly_the_file_that_was_asked_for() {
         })
         .collect();
     for (clip, video) in submitted {
-        assert_eq!(video.status(), "queued");
+        // Where stores fail, a submit may be repeated, and is answered with the task as it is by then.
+        let is_repeated = std::env::var_os("KINORA_FAULT_PPM").is_some();
+        assert!(
+            video.status() == "queued" || is_repeated && video.status() == "in_progress",
+            "{}",
+            video.status()
+        );
         assert_eq!(video.text("seconds"), clip.seconds.to_string());
         assert_eq!(
             video.text("size"),

@@ -77,6 +77,7 @@ fn what_tasks_and_requests_do_is_counted() {
         assert_eq!(value(&text, &series), Some(wanted), "{series}\n{text}");
     }
     assert!(value(&text, "kinora_store_commit_seconds_count").unwrap() >= 3.0);
+    assert!(value(&text, "kinora_store_read_seconds_count").unwrap() >= 1.0);
     let puts = "kinora_blob_seconds_count{operation=\"put\"}";
     assert!(value(&text, puts).unwrap() >= 3.0, "{text}");
     assert!(value(&text, "process_resident_memory_bytes").unwrap() > 1e6);

@@ -277,7 +277,7 @@ fn an_export_goes_on_where_it_stopped_and_tells_what_is_missing() {
         assert!(!run(command).status.success(), "{point}");
         assert!(!to.exists() && partial.exists(), "{point}");
         let target = DataFolder::to_restore(&data);
-        assert_fails_with(&run(here.import(&partial, &target)), "is no export");
+        assert_fails_with(&run(here.import(&partial, &target)), "is not a");
     }
     let stray = partial.join("results/objects/videos/gone");
     fs::create_dir_all(stray.parent().unwrap()).unwrap();

@@ -4,7 +4,9 @@
 use std::fs;
 use std::process::Command;
 
-use kinora_e2e::{Block, DataFolder, Running, Server, Setup, blocks, kinora, media, run, until};
+use kinora_e2e::{
+    Block, DataFolder, Host, Running, Server, Setup, blocks, kinora, media, run, until,
+};
 use kinora_test_postgres::Server as Postgres;
 use serde_json::Value;
 
@@ -198,7 +200,10 @@ fn a_model_of_ones_own_works_as_its_page_says() {
     let client = server.client();
     let machine = Machine::new(&DataFolder::default());
     let machine = machine.with("localhost:8080", client.base_url());
-    let text = all_text("docs/models.md");
+    let [_, own] = &to_run("docs/models.md")[..] else {
+        panic!("the page has other commands");
+    };
+    let text = &own.text;
     // The service of the page is the one above.
     let (start, call) = text.split_once('\n').unwrap();
     assert_eq!(start, "kinora serve --config house.toml");
@@ -210,6 +215,36 @@ fn a_model_of_ones_own_works_as_its_page_says() {
         (&made["size"], made["model"].as_str()),
         (&"640x1152".into(), Some("house-1"))
     );
+}
+
+#[test]
+fn the_files_of_a_model_come_and_go_as_its_page_says() {
+    let page = blocks("docs/models.md");
+    let mut configs = page.iter().filter(|block| block.language == "toml");
+    let config = configs.find(|block| block.text.contains("waves.bin"));
+    let publisher = Host::start();
+    publisher.serve("waves/waves.bin", "waves\n");
+    let machine = Machine::new(&DataFolder::default());
+    fs::write(machine.data.beside("waves.toml"), &config.unwrap().text).unwrap();
+    let [files, _] = &to_run("docs/models.md")[..] else {
+        panic!("the page has other commands");
+    };
+    // The address of the page is nobody's.
+    let mirror = publisher.url("");
+    let said = machine.says(&format!(
+        "export KINORA_WEIGHTS_MIRROR={mirror}\n{}",
+        files.text
+    ));
+    for part in [
+        "SHA-256 is right",
+        "installed",
+        "1/1",
+        "1 file removed, 6 bytes freed",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!machine.data.beside("weights/waves.bin").exists());
+    assert_eq!(publisher.asked_for("waves/waves.bin"), 1);
 }
 
 /// Has the page's server choose a free port, and prints it.

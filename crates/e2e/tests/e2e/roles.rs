@@ -87,8 +87,9 @@ fn an_api_without_a_worker_says_that_nobody_serves_and_a_worker_completes_its_ta
     for part in ["RUNNING", "0/2", "serving", "cpu", "storyboard/"] {
         assert!(table.contains(part), "{part}: {table}");
     }
-    stop(server);
-    assert!(workers(&data).is_empty(), "it has withdrawn itself");
+    let log = stop(server);
+    let left = workers(&data);
+    assert!(left.is_empty(), "it has withdrawn itself: {left:?}\n{log}");
 }
 
 #[test]

@@ -3,11 +3,12 @@
 
 use std::process::Command;
 
-use kinora_e2e::{Client, kinora, media, run, until};
+use kinora_e2e::{Client, DataFolder, Host, kinora, media, run, until};
 use serde_json::Value;
 
 use crate::cli::bare;
 use crate::support::narrow;
+use crate::weights::Configured;
 
 /// Runs its arguments, after the first, with a terminal for standard error, and prints what was on both outputs. Presses
 /// Ctrl-C once a percentage has been drawn and what the first argument matches, unless that is empty.
@@ -196,4 +197,28 @@ fn a_terminal_shows_the_progress_of_a_server_of_its_own() {
     let left: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["out.mp4"], "nothing else is left");
     media::assert_decodes(&folder.path().join("out.mp4"));
+}
+
+#[test]
+fn a_terminal_shows_the_progress_of_a_download_and_ctrl_c_keeps_its_bytes() {
+    let data = DataFolder::default();
+    let publisher = Host::start();
+    let config = Configured::new(&data, &publisher)
+        .file("one", "drip-one", "")
+        .write();
+    let mut terminal = terminal("of 25 MB");
+    terminal
+        .args(["models", "pull", "one", "--config"])
+        .arg(&config);
+    let seen: Value = serde_json::from_str(&run(terminal).ok()).unwrap();
+    let text = seen["stderr"].as_str().unwrap();
+    assert_eq!(
+        (&seen["code"], &seen["stdout"]),
+        (&130.into(), &"".into()),
+        "{text:?}"
+    );
+    assert!(text.contains("[-") || text.contains("[#"), "{text:?}");
+    assert!(text.contains("Run the same command again"), "{text:?}");
+    let part = data.beside("weights/.drip-one.part");
+    assert!(std::fs::metadata(part).unwrap().len() > 0);
 }

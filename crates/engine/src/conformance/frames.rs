@@ -10,6 +10,8 @@ use crate::{CHANNELS, Control, Engine, EngineError, Job, Materials, SAMPLE_RATE_
 #[derive(Debug, Default)]
 struct Witness {
     frames: u32,
+    /// The engine's own decisions on the length.
+    decided: Vec<u32>,
     samples: u64,
     /// FNV-1a over all bytes and samples.
     hash: u64,
@@ -34,6 +36,12 @@ impl Witness {
 struct Refusal;
 
 impl Sink for Witness {
+    fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
+        // After a frame it is none that anybody can follow.
+        self.decided.push(if self.frames == 0 { frames } else { 0 });
+        Ok(())
+    }
+
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
         if self.fail_at == Some(self.frames) {
             return Err(EngineError::Sink(Box::new(Refusal)));
@@ -101,7 +109,40 @@ pub fn check(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Ch
     outline(engine, spec, materials)?;
     repeats(engine, spec, materials)?;
     obeys_cancel(engine, spec, materials)?;
+    leaves_no_trace(engine, spec, materials)?;
     returns_sink_errors(engine, spec, materials)
+}
+
+/// A number that is the same for the same frames and sound.
+///
+/// # Errors
+/// If the engine makes none.
+pub fn fingerprint(
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &Materials,
+) -> Result<u64, Broken> {
+    let (seen, result) = run(engine, spec, materials, None, None)?;
+    result.map_err(|error| Broken(format!("generation failed: {error}")))?;
+    Ok(seen.hash)
+}
+
+/// A job that was stopped changes nothing about the next one: a cache between steps is the usual trace.
+///
+/// # Errors
+/// The broken promise.
+pub fn leaves_no_trace(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
+    let before = fingerprint(engine, spec, materials)?;
+    let (_, stopped) = run(engine, spec, materials, Some(1), None)?;
+    hold(
+        matches!(stopped, Err(EngineError::Cancelled)),
+        "a cancel is answered as one",
+    )?;
+    let after = fingerprint(engine, spec, materials)?;
+    hold(
+        before == after,
+        "a job that was stopped leaves no trace in the next one",
+    )
 }
 
 /// The clip matches its plan exactly, and progress rises to the end.
@@ -118,15 +159,16 @@ pub fn outline(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> 
     hold(clip == again, "planning twice gives the same clip")?;
     let (seen, result) = run(engine, spec, materials, None, None)?;
     result.map_err(|error| Broken(format!("generation failed: {error}")))?;
+    let frames = length(engine.decides_length(spec), &seen.decided, clip.frames)?;
     hold(
-        seen.frames == clip.frames,
-        "the number of frames is the planned one",
+        seen.frames == frames,
+        "the number of frames is the planned one, or the one that it decided",
     )?;
     hold(!seen.wrong_size, "every frame has the planned size")?;
     hold(!seen.wild_sample, "every sample lies in -1.0 to 1.0")?;
     let channels = u64::from(CHANNELS);
     let per_second = u64::from(SAMPLE_RATE_HZ) * channels;
-    let length = u64::from(clip.frames) * per_second / u64::from(clip.fps);
+    let length = u64::from(frames) * per_second / u64::from(clip.fps);
     let near = seen.samples.abs_diff(length) <= per_second / u64::from(clip.fps);
     hold(
         if clip.audio { near } else { seen.samples == 0 },
@@ -140,10 +182,20 @@ pub fn outline(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> 
     let end = seen.control.progress.fraction();
     hold((end - 1.0).abs() < 1e-6, "progress ends at the whole")?;
     let life = seen.control.progress.reports();
-    hold(
-        life >= u64::from(clip.frames),
-        "every frame is a sign of life",
-    )
+    hold(life >= u64::from(frames), "every frame is a sign of life")
+}
+
+/// The number of frames that the clip should have.
+fn length(is_undecided: bool, decided: &[u32], planned: u32) -> Result<u32, Broken> {
+    match decided {
+        [] if !is_undecided => Ok(planned),
+        [frames] if is_undecided && (1..=planned).contains(frames) => Ok(*frames),
+        _ => Err(Broken(
+            "the length is decided once, before the first frame, if it is left to the engine, and is at most the \
+             longest allowed one"
+                .to_owned(),
+        )),
+    }
 }
 
 /// The same spec gives the same bytes; another seed gives others.

@@ -38,6 +38,16 @@ pub(crate) fn clear_environment(command: &mut Command, scratch: Option<&Path>) {
     }
 }
 
+/// Restricts the environment of a command of an operator to the allow list and its user's home.
+pub fn restrict_environment(command: &mut Command) {
+    clear_environment(command, None);
+    for name in ["HOME", "USER", "TMPDIR"] {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

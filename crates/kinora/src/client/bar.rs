@@ -1,26 +1,21 @@
 //! The progress of a task: one line of a terminal that is updated in place, below the latest
 //! picture of the video. Nothing if standard error is not a terminal.
 
-use std::io::{IsTerminal, Write};
-
 use kinora_client::{Status, Video};
 use kinora_contract::Stopwatch;
-use rustix::termios::tcgetwinsize;
 
 use super::picture::Frame;
+use crate::line::{Line, cells, clock};
 use crate::system;
 
-const CELLS: usize = 24;
 /// Below this, the remaining time is only a guess.
 const PERCENT_MIN: u8 = 5;
 const WORKING_SECONDS_MIN: u64 = 2;
-/// If the terminal does not report its width.
-const COLUMNS: usize = 80;
 
 /// The line and the picture.
 #[derive(Debug)]
 pub(super) struct Bar {
-    is_shown: bool,
+    line: Line,
     begun: Stopwatch,
     /// Time since the engine was first seen at work.
     working: Option<Stopwatch>,
@@ -31,9 +26,8 @@ pub(super) struct Bar {
 
 impl Bar {
     pub(super) fn new() -> Self {
-        let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         Self {
-            is_shown: std::io::stderr().is_terminal() && !is_dumb,
+            line: Line::new(),
             begun: system::stopwatch(),
             working: None,
             video: None,
@@ -43,7 +37,7 @@ impl Bar {
 
     /// Whether there is a terminal.
     pub(super) const fn is_shown(&self) -> bool {
-        self.is_shown
+        self.line.is_shown()
     }
 
     /// Shows a changed task.
@@ -65,9 +59,7 @@ impl Bar {
 
     /// Shows another activity, such as the download.
     pub(super) fn say(&self, text: &str) {
-        let columns = width();
-        let text: String = text.chars().take(columns.saturating_sub(1)).collect();
-        self.write(&format!("\r\x1b[K{text}"));
+        self.line.say(text);
     }
 
     /// Shows a new picture in place of the last one.
@@ -84,21 +76,13 @@ impl Bar {
             "\x1b[{}A\x1b7{}\x1b8\x1b[{0}B",
             self.rows, frame.text
         ));
-        self.write(&out);
+        self.line.write(&out);
         self.tick();
     }
 
     /// Removes the line, so that other output can follow; the picture stays.
     pub(super) fn clear(&self) {
-        self.write("\r\x1b[K");
-    }
-
-    fn write(&self, text: &str) {
-        if self.is_shown {
-            let mut out = std::io::stderr().lock();
-            // If the terminal is gone, continue without it.
-            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-        }
+        self.line.clear();
     }
 }
 
@@ -106,11 +90,6 @@ impl Drop for Bar {
     fn drop(&mut self) {
         self.clear();
     }
-}
-
-fn width() -> usize {
-    let size = tcgetwinsize(std::io::stderr()).map(|size| size.ws_col.into());
-    size.ok().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
 }
 
 /// The line for `video`, given the seconds since the start and since work was first seen.
@@ -139,19 +118,10 @@ fn line(video: &Video, seconds: u64, working: Option<u64>) -> String {
     }
 }
 
-fn cells(percent: u8) -> String {
-    let full = usize::from(percent.min(100)) * CELLS / 100;
-    format!("[{}{}]", "#".repeat(full), "-".repeat(CELLS - full))
-}
-
 fn left(percent: u8, working: u64) -> Option<u64> {
     let done = u64::from(percent);
     (percent >= PERCENT_MIN && working >= WORKING_SECONDS_MIN)
         .then(|| working * (100 - done.min(100)) / done)
-}
-
-fn clock(seconds: u64) -> String {
-    format!("{}:{:02}", seconds / 60, seconds % 60)
 }
 
 #[cfg(test)]

@@ -1,18 +1,21 @@
 //! The configured engines: `[[engines]]`, and the built-in one. Reads the keys common to all
 //! engines; the engine's kind reads the rest.
 
+mod files;
 mod host;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_engine::{EngineKind, KindError, Output};
+use kinora_engine::{EngineKind, KindError, Output, Program};
 use kinora_storyboard::StoryboardKind;
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::failure::Failure;
 use crate::kinds::{self, Kind};
+pub(crate) use files::EngineFile;
 pub(crate) use host::Host;
 
 /// The name of the built-in engine.
@@ -31,6 +34,8 @@ pub(crate) struct Engine {
     pub(crate) settings: Arc<dyn EngineKind>,
     /// How to run its processes. `None`: it has none.
     pub(crate) host: Option<Host>,
+    /// Where its files come from.
+    pub(crate) files: Vec<EngineFile>,
     /// Settings to pass to its processes.
     pub(crate) told: Told,
 }
@@ -49,6 +54,7 @@ impl Engine {
             name: BUILT_IN.to_owned(),
             settings: Arc::new(settings.clone()),
             host: None,
+            files: Vec::new(),
             told: Told {
                 kind: kind_named(BUILT_IN, BUILT_IN)?,
                 table: Table::new(),
@@ -78,6 +84,14 @@ impl Engine {
         }
     }
 
+    /// The files that its own settings name.
+    pub(crate) fn own_files(&self) -> Vec<PathBuf> {
+        match self.settings.output() {
+            Output::Frames(frames) => frames.needs().files,
+            Output::Films(_) => Vec::new(),
+        }
+    }
+
     /// Validates what types cannot express.
     pub(super) fn check(&self) -> Result<(), Failure> {
         if self.name.is_empty() || self.name == BUILT_IN {
@@ -85,6 +99,10 @@ impl Engine {
         }
         if let Some(field) = self.host.and_then(Host::zero) {
             return Err(self.wrong(&format!("host.{field} must be at least 1")));
+        }
+        let own = self.own_files();
+        if let Some(what) = self.files.iter().find_map(|file| file.wrong(&own)) {
+            return Err(self.wrong(&what));
         }
         let confined = self.host.is_some_and(|host| host.sandbox);
         let checked = self.settings.check(confined);
@@ -110,6 +128,7 @@ impl TryFrom<Table> for Engine {
         let kind = text(&mut table, "kind")?.ok_or_else(|| wrong(&name, "it has no `kind`"))?;
         let kind = kind_named(&name, &kind)?;
         let host = table.remove("host");
+        let files = table.remove("files");
         let settings = kind.read(table.clone());
         let settings = settings.map_err(|error| wrong(&name, error.to_string().trim_end()))?;
         let host = match (settings.output(), host) {
@@ -117,14 +136,32 @@ impl TryFrom<Table> for Engine {
             (Output::Films(_), Some(_)) => {
                 return Err(wrong(&name, "it has no processes of its own, so no `host`"));
             }
-            (Output::Frames(_), host) => Some(host_of(&name, host)?),
+            (Output::Frames(frames), host) => Some(host_of(&name, host, frames.program())?),
+        };
+        let files = match files {
+            None => Vec::new(),
+            Some(_) if !reads_files(settings.output()) => {
+                return Err(wrong(&name, "it reads no files, so no `files`"));
+            }
+            Some(files) => files.try_into().map_err(|error: toml::de::Error| {
+                wrong(&name, &format!("files: {}", error.to_string().trim_end()))
+            })?,
         };
         Ok(Self {
             name,
             settings,
             host,
+            files,
             told: Told { kind, table },
         })
+    }
+}
+
+/// Whether an engine has files of its own, or is a command, which may read any.
+fn reads_files(output: Output<'_>) -> bool {
+    match output {
+        Output::Frames(frames) => frames.program().is_some() || !frames.needs().files.is_empty(),
+        Output::Films(_) => false,
     }
 }
 
@@ -147,10 +184,21 @@ fn kind_named(name: &str, kind: &str) -> Result<Kind, Failure> {
     })
 }
 
-fn host_of(name: &str, table: Option<Value>) -> Result<Host, Failure> {
-    let Some(table) = table else {
-        return Ok(Host::default());
-    };
+/// The engine's host; of a command of the operator, without a sandbox and with a process for each device.
+fn host_of(name: &str, table: Option<Value>, program: Option<Program>) -> Result<Host, Failure> {
+    let mut table = table.unwrap_or_else(|| Value::Table(Table::new()));
+    if let (Some(program), Some(keys)) = (program, table.as_table_mut()) {
+        let devices = program.devices.len();
+        if devices > 0 && keys.contains_key("processes") {
+            return Err(wrong(
+                name,
+                "host.processes is the number of its devices; leave it out",
+            ));
+        }
+        let processes = i64::try_from(devices.max(1)).unwrap_or(i64::MAX);
+        keys.entry("processes").or_insert(Value::Integer(processes));
+        keys.entry("sandbox").or_insert(Value::Boolean(false));
+    }
     let host = table.try_into::<Host>();
     host.map_err(|error| wrong(name, &format!("host: {}", error.to_string().trim_end())))
 }
@@ -183,16 +231,23 @@ mod tests {
         assert!(ready > 10);
     }
 
+    fn judged(table: &str) -> Result<(), String> {
+        let engine = toml::from_str::<Engine>(table).map_err(|error| error.to_string())?;
+        engine.check().map_err(|failure| failure.to_string())
+    }
+
     #[test]
     fn what_is_wrong_with_an_engine_is_told_with_its_name() {
         let boxed = "name = \"boxed\"\nkind = \"storyboard\"\n";
+        let command = "name = \"own\"\nkind = \"process\"\ncommand = [\"engine\"]\n";
+        let describe = "describe = { fps = 16, features = { text_to_video = true } }\n";
         let studio = "name = \"studio\"\nkind = \"remote\"\ndialect = \"kinora\"\n";
         for (table, named) in [
             ("kind = \"remote\"".to_owned(), "no `name`"),
             ("name = \"studio\"".to_owned(), "'studio': it has no `kind`"),
             (
                 "name = \"x\"\nkind = \"steam\"".to_owned(),
-                "'x': there is no kind 'steam'; there are: storyboard, remote, diffusion",
+                "'x': there is no kind 'steam'; there are: storyboard, remote, diffusion, process",
             ),
             (
                 "name = 7".to_owned(),
@@ -227,14 +282,67 @@ mod tests {
                 "name = \"wan\"\nkind = \"diffusion\"".to_owned(),
                 "'wan': missing field `model`",
             ),
+            (
+                format!("{command}devices = [\"0\"]\nhost = {{ processes = 2 }}\n{describe}"),
+                "host.processes is the number of its devices",
+            ),
+            (
+                format!("{command}host = {{ sandbox = true }}\n{describe}"),
+                "host.sandbox = false",
+            ),
+            (
+                format!("{command}{}", describe.replace("16", "0")),
+                "describe.fps must be between 1 and 120",
+            ),
+            (command.to_owned(), "'own': missing field `describe`"),
         ] {
-            let engine = toml::from_str::<Engine>(&table).map_err(|error| error.to_string());
-            let checked = engine.and_then(|engine| {
-                let checked = engine.check();
-                checked.map_err(|failure| failure.to_string())
-            });
-            let error = checked.unwrap_err();
+            let error = judged(&table).unwrap_err();
             assert!(error.contains(named), "{table}: {error}");
         }
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_told_with_its_engine() {
+        let boxed = "name = \"boxed\"\nkind = \"storyboard\"\n";
+        let command = "name = \"own\"\nkind = \"process\"\ncommand = [\"engine\"]\n\
+                       describe = { fps = 16, features = { text_to_video = true } }\n";
+        let studio = "name = \"studio\"\nkind = \"remote\"\ndialect = \"kinora\"\nbase_urls = []\n";
+        let wan = "name = \"wan\"\nkind = \"diffusion\"\n[model]\nfamily = \"wan\"\n\
+                   diffusion_model = \"./t2v.gguf\"\nvae = \"v\"\ntext_encoder = \"t\"\n";
+        let file = |path, url| format!("[[files]]\npath = \"{path}\"\nurl = \"{url}\"\n");
+        for (table, named) in [
+            (
+                format!("{studio}{}", file("a", "https://a/b")),
+                "'studio': it reads no files",
+            ),
+            (format!("{boxed}{}", file("a", "https://a/b")), "no `files`"),
+            (
+                format!("{command}{}", file("a", "ftp://a/b")),
+                "'own': files: the url of a must be http or https",
+            ),
+            (
+                format!("{command}{}", file("", "https://a/b")),
+                "names no file",
+            ),
+            (
+                format!("{command}{}sha256 = \"12\"", file("a", "https://a/b")),
+                "the sha256 of a must have 64 hexadecimal digits",
+            ),
+            (
+                format!("{command}{}size = 7", file("a", "https://a/b")),
+                "'own': files: unknown field `size`",
+            ),
+            (
+                format!("{wan}{}", file("t2v.gguf", "https://a/b")),
+                "its settings do not name t2v.gguf",
+            ),
+        ] {
+            let error = judged(&table).unwrap_err();
+            assert!(error.contains(named), "{table}: {error}");
+        }
+        let good =
+            file("./t2v.gguf", "https://a/b") + &format!("sha256 = \"{:064}\"\nbytes = 7", 0);
+        judged(&format!("{wan}{good}")).unwrap();
+        judged(&format!("{command}{}", file("any", "http://a/b?c"))).unwrap();
     }
 }

@@ -8,7 +8,7 @@ use kinora_policy::{Options, Otherwise};
 use serde::Deserialize;
 
 use super::Config;
-use super::secret::secret_file;
+use super::secret::{check_token, token};
 use crate::failure::Failure;
 use crate::system::SystemClock;
 
@@ -71,34 +71,13 @@ impl Config {
                 "The setting policy.timeout_seconds must be from 1 to {TIMEOUT_SECONDS_MAX}."
             )));
         }
-        if !policy.token_file.as_os_str().is_empty() && !policy.token_variable.is_empty() {
-            return Err(Failure::new(
-                "Set policy.token_file or policy.token_variable, not both.",
-            ));
-        }
-        Ok(())
+        check_token("policy", &policy.token_file, &policy.token_variable)
     }
 }
 
 impl Policy {
     fn token(&self, variable: impl Fn(&str) -> Option<String>) -> Result<Option<String>, Failure> {
-        let name = &self.token_variable;
-        if !name.is_empty() {
-            let missing = || {
-                Failure::new(format!(
-                    "The variable {name} in policy.token_variable is not set."
-                ))
-            };
-            return variable(name).map(Some).ok_or_else(missing);
-        }
-        let path = &self.token_file;
-        if path.as_os_str().is_empty() {
-            return Ok(None);
-        }
-        let text = secret_file("policy.token_file", path)?;
-        Ok(Some(
-            text.lines().next().unwrap_or_default().trim().to_owned(),
-        ))
+        token("policy", &self.token_file, &self.token_variable, variable)
     }
 }
 

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use serde::Deserialize;
 
 use super::Config;
+#[cfg(feature = "c2pa")]
 use super::secret::{secret_file, text_file};
 use crate::failure::Failure;
 
 /// A chain of a few certificates has some thousand bytes.
+#[cfg(feature = "c2pa")]
 const CERTIFICATES_BYTES_MAX: u64 = 64 * 1024;
 
 /// `[provenance]`.
@@ -20,6 +22,7 @@ pub(crate) struct Provenance {
 }
 
 /// The texts of the two files.
+#[cfg(feature = "c2pa")]
 pub(crate) struct Pem {
     pub(crate) certificates: String,
     pub(crate) key: String,
@@ -32,6 +35,7 @@ impl Provenance {
     }
 
     /// Reads both files.
+    #[cfg(feature = "c2pa")]
     pub(crate) fn pem(&self) -> Result<Pem, Failure> {
         let certificates = &self.certificate_file;
         Ok(Pem {

@@ -23,3 +23,36 @@ pub(super) fn text_file(name: &str, path: &Path, bytes_max: u64) -> Result<Strin
     }
     std::fs::read_to_string(path).map_err(unreadable)
 }
+
+/// The token of `[section]`: the first line of a file, or the variable `name`, as far as either is set.
+pub(super) fn token(
+    section: &str,
+    path: &Path,
+    name: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<Option<String>, Failure> {
+    if !name.is_empty() {
+        let missing = || {
+            Failure::new(format!(
+                "The variable {name} in {section}.token_variable is not set."
+            ))
+        };
+        return variable(name).map(Some).ok_or_else(missing);
+    }
+    if path.as_os_str().is_empty() {
+        return Ok(None);
+    }
+    let text = secret_file(&format!("{section}.token_file"), path)?;
+    let first = text.lines().next().unwrap_or_default();
+    Ok(Some(first.trim().to_owned()))
+}
+
+/// Refuses a token in two places.
+pub(super) fn check_token(section: &str, path: &Path, name: &str) -> Result<(), Failure> {
+    match !path.as_os_str().is_empty() && !name.is_empty() {
+        true => Err(Failure::new(format!(
+            "Set {section}.token_file or {section}.token_variable, not both."
+        ))),
+        false => Ok(()),
+    }
+}

@@ -155,7 +155,8 @@ fn weights(name: &str, frames: &dyn FrameKind) -> Option<Finding> {
         Finding::Good(format!("{name}: all files found"))
     } else {
         Finding::Bad(format!(
-            "{name}: files are missing or wrong; see `kinora models check`"
+            "{name}: files are missing or wrong; `kinora models list` names missing ones, `kinora models pull` \
+             downloads them, `kinora models check` names wrong ones"
         ))
     })
 }

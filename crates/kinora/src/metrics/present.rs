@@ -43,6 +43,11 @@ pub(super) fn describe() {
         "Commits of the task database"
     );
     describe_histogram!(
+        "kinora_store_read_seconds",
+        seconds,
+        "Reads of the task database that memory could not answer"
+    );
+    describe_histogram!(
         "kinora_blob_seconds",
         seconds,
         "Calls of the result store that were answered, by operation"

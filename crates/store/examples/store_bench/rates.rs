@@ -54,7 +54,7 @@ fn raw_inserts(server: &Server, url: &str, clients: u64) {
     server.run(url, "CREATE TABLE raw (LIKE tasks INCLUDING ALL)");
     let row = "'project', 'kinora-a1', 'waiting', 1, 0, 0, 0, 1790000000000, 1, repeat('specification ', 45), '{}', \
                1, 0, 0, 0, 0";
-    let columns = "id, seq, project, model, phase, backing, progress, attempt, deaths, created_at_ms, spec_version, \
+    let columns = "id, seq, project, model, phase, place, progress, attempt, deaths, created_at_ms, spec_version, \
                    spec, metadata, cost, reference_bytes, charged_bytes, fetch_state, fetch_tries";
     let of = |rows: u32| {
         format!(

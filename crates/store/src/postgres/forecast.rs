@@ -39,7 +39,7 @@ struct Taken {
     took: Duration,
 }
 
-/// What is to be done about the last reading.
+/// The next step after the last reading.
 enum Age {
     Young,
     /// It is shown while the next one is made.
@@ -67,7 +67,7 @@ impl Pictures {
         let refreshed = async move { pictures.refresh_there(held, &from, &to).await };
         if is_early {
             reader.connector().spawn(async move {
-                // Whoever finds the last one too old tries again.
+                // The next caller that finds the last one too old tries again.
                 let _ = refreshed.await;
             });
             return Ok(());

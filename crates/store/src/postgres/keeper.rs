@@ -33,7 +33,7 @@ async fn keep(reader: Weak<Reader>, polled: Arc<Notify>, every: Duration) {
                 break;
             }
             for some in watched.chunks(CONFIRMED_MAX) {
-                // What is not confirmed is read when it is polled.
+                // A poll reads a task that was not confirmed.
                 if let Err(error) = reader.confirm(some).await {
                     tracing::debug!(%error, "polled tasks not confirmed");
                 }

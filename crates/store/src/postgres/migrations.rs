@@ -17,7 +17,7 @@ const LOCK: i64 = 0x6b69_6e6f_7261;
 /// One process migrates at a time, from the first change to the last index: another lock, since earlier programs wait
 /// for the first one in a statement, and an index waits for the statements of others.
 const GUARD: i64 = LOCK + 1;
-/// How long a change may wait for a lock. Whoever wants the table meanwhile waits behind it.
+/// Maximum time that a change waits for a lock. Other users of the table wait behind it.
 const LOCK_WAIT_MS: u64 = 1_000;
 /// How often the changes are tried, with a pause after each: for two minutes.
 const ATTEMPTS_MAX: u32 = 60;

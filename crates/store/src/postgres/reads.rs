@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
+use kinora_contract::{Stopwatch, TaskId};
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -18,7 +18,7 @@ use super::rows::{self, Version};
 use super::session::Session;
 use super::shared::Shared;
 use super::statement::Statement;
-use crate::StoreError;
+use crate::{StoreError, metered};
 
 /// Maximum number of tasks in one query.
 const ASKED_MAX: usize = 256;
@@ -78,8 +78,12 @@ impl Connection {
             };
             rows.map_err(|error| StoreError::from(Fault::Sql(error)))
         };
+        let watch = Stopwatch::start(&self.shared.clock);
         match tokio::time::timeout(self.limit, asked).await {
-            Ok(answer) => answer,
+            Ok(answer) => {
+                metered::read_took(watch.elapsed());
+                answer
+            }
             Err(_) => {
                 // Whatever else waits there waits for the same.
                 *self.session.lock().await = None;

@@ -244,7 +244,7 @@ impl Written {
     }
 }
 
-/// So many parameters.
+/// The placeholders of this many parameters.
 fn places(count: usize) -> String {
     let all: Vec<String> = (1..=count).map(|at| format!("${at}")).collect();
     all.join(", ")

@@ -164,7 +164,7 @@ impl SqliteStore {
             identity,
             unclean_starts,
             holds: rows::holds(&conn).map_err(unavailable)?,
-            readers: Arc::new(Readers::open(path, options)?),
+            readers: Arc::new(Readers::open(path, options, clock.clone())?),
             reading: Shares::of(
                 shares::pool(reads::CONNECTIONS, options),
                 reads::CONNECTIONS,

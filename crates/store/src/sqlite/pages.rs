@@ -17,8 +17,20 @@ use crate::{Order, Page, PageRequest};
 /// Maximum number of unreadable rows that one page skips.
 const LEFT_OUT_MAX: usize = 1_000;
 
+/// A page, and the rows that it leaves out. The caller logs them: it knows which request asked.
+pub(super) struct Reading {
+    pub(super) page: Page,
+    pub(super) unreadable: Vec<Unreadable>,
+}
+
+/// A row that cannot be read.
+pub(super) struct Unreadable {
+    pub(super) seq: Option<i64>,
+    pub(super) error: String,
+}
+
 /// Reads a page.
-pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) -> Done<Page> {
+pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) -> Done<Reading> {
     // Taken before reading the rows: records published in the meantime are newer. A walk through
     // all tasks caches none, since it would push out those in use.
     let editions = request.after.is_none().then(|| memory.cache.editions());
@@ -32,11 +44,16 @@ pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) ->
     let limit = int((request.limit + LEFT_OUT_MAX) as u64).saturating_add(1);
     let mut rows = query.query(params![request.project, after, limit])?;
     let mut filling = Filling::up_to(request.limit);
-    let mut seen = 0;
+    let (mut seen, mut unreadable) = (0, Vec::new());
     while let Some(row) = rows.next()? {
         seen += 1;
-        let Some(record) = record(row, memory, editions.as_ref())? else {
-            continue;
+        let record = match known(row, memory, editions.as_ref()) {
+            Err(Fault::Corrupt(error)) => {
+                let seq = row.get(const { at("seq") }).ok();
+                unreadable.push(Unreadable { seq, error });
+                continue;
+            }
+            known => known?,
         };
         // It may have expired since the row was read.
         if request.lists(&record.task) && !filling.add(&record.task) {
@@ -45,7 +62,7 @@ pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) ->
     }
     let mut page = filling.page();
     page.has_more |= seen == limit;
-    Ok(page)
+    Ok(Reading { page, unreadable })
 }
 
 fn sql(order: Order) -> String {
@@ -59,23 +76,7 @@ fn sql(order: Order) -> String {
     )
 }
 
-/// The record of a row, from memory or from the row itself; `None` if it cannot be read.
-fn record(
-    row: &Row<'_>,
-    memory: &Memory,
-    editions: Option<&Editions>,
-) -> Done<Option<Arc<Record>>> {
-    match known(row, memory, editions) {
-        Ok(record) => Ok(Some(record)),
-        Err(Fault::Corrupt(error)) => {
-            let seq: Option<i64> = row.get(const { at("seq") }).ok();
-            tracing::error!(seq, error, "unreadable task left out of a list");
-            Ok(None)
-        }
-        Err(fault) => Err(fault),
-    }
-}
-
+/// The record of a row, from memory or from the row itself.
 fn known(row: &Row<'_>, memory: &Memory, editions: Option<&Editions>) -> Done<Arc<Record>> {
     let id = rows::id(row)?;
     if let Ok(record) = memory.cache.get(id) {

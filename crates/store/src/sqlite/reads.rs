@@ -7,17 +7,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kinora_contract::lifecycle::Record;
-use kinora_contract::{TaskId, UnixMs};
+use kinora_contract::{Clock, Stopwatch, TaskId, UnixMs};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::fault::Done;
 use super::insert::{self, Bound};
 use super::memory::Memory;
 use super::{key_log, overview, pages, rows, schema, secrets, tallies, webhooks, workers};
+use crate::metered;
 use crate::stored::int;
 use crate::{
-    Delivery, EndedRequest, Idempotency, KeyAction, OpenError, Overview, Page, PageRequest,
-    SecretKey, SqliteOptions, TallyRequest, TallyRow, Webhook,
+    Delivery, EndedRequest, Idempotency, KeyAction, OpenError, Overview, PageRequest, SecretKey,
+    SqliteOptions, TallyRequest, TallyRow, Webhook,
 };
 
 /// Maximum number of concurrent reads.
@@ -28,15 +29,21 @@ pub(super) const CONNECTIONS: usize = 4;
 pub(super) struct Readers {
     connections: Vec<Mutex<Connection>>,
     turn: AtomicUsize,
+    clock: Arc<dyn Clock>,
 }
 
 impl Readers {
-    pub(super) fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
+    pub(super) fn open(
+        path: &Path,
+        options: &SqliteOptions,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
         let open = |_| schema::open_reader(path, options).map(Mutex::new);
         let connections = (0..CONNECTIONS).map(open).collect::<Result<_, _>>()?;
         Ok(Self {
             connections,
             turn: AtomicUsize::new(0),
+            clock,
         })
     }
 
@@ -112,7 +119,7 @@ impl Readers {
     }
 
     /// A page: the index on disk selects the tasks, memory supplies their states.
-    pub(super) fn list(&self, memory: &Memory, request: &PageRequest) -> Done<Page> {
+    pub(super) fn list(&self, memory: &Memory, request: &PageRequest) -> Done<pages::Reading> {
         self.with(|conn| pages::read(conn, memory, request))
     }
 
@@ -152,10 +159,13 @@ impl Readers {
     }
 
     fn with<T>(&self, read: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
+        let watch = Stopwatch::start(&self.clock);
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.connections.len();
         let conn = self.connections[turn]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        read(&conn)
+        let found = read(&conn);
+        metered::read_took(watch.elapsed());
+        found
     }
 }

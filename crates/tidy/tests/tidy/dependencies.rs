@@ -37,12 +37,43 @@ fn manifests() -> BTreeMap<String, Table> {
         .collect()
 }
 
-/// Whether `word` stands in `text` by itself.
-fn says(text: &str, word: &str) -> bool {
+/// Whether a line of code in `text` uses the crate `name`: as the begin of a path, by a `use`, or as a macro.
+fn uses(text: &str, name: &str) -> bool {
     let part_of_word = |letter: char| letter.is_alphanumeric() || letter == '_';
-    text.match_indices(word).any(|(at, _)| {
-        !text[..at].ends_with(part_of_word) && !text[at + word.len()..].starts_with(part_of_word)
+    let code = text
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("//"));
+    code.flat_map(|line| {
+        line.match_indices(name)
+            .map(move |(at, _)| line.split_at(at))
     })
+    .any(|(before, from)| {
+        let after = &from[name.len()..];
+        let is_path = after.starts_with("::") || after.starts_with('!');
+        let is_use = before.ends_with("use ") && !after.starts_with(part_of_word);
+        !before.ends_with(part_of_word) && (is_path || is_use)
+    })
+}
+
+#[test]
+fn a_crate_is_used_by_code_and_not_by_prose() {
+    for code in [
+        "use url::Url;",
+        "let a = url::Url::parse(b);",
+        "pub use url;",
+        "url!(a)",
+    ] {
+        assert!(uses(code, "url"), "{code}");
+    }
+    for other in [
+        "// url::Url",
+        "let url = 1;",
+        "curl::get()",
+        "use urls::Url;",
+        "url: String",
+    ] {
+        assert!(!uses(other, "url"), "{other}");
+    }
 }
 
 #[test]
@@ -62,7 +93,7 @@ fn every_dependency_is_named_by_the_code_that_has_it() {
             };
             let used = files
                 .iter()
-                .any(|file| file.path.starts_with(within) && says(&file.text, &word));
+                .any(|file| file.path.starts_with(within) && uses(&file.text, &word));
             if !used && !itself {
                 unused.insert(format!("{folder}: {name} in {section}"));
             }
@@ -144,11 +175,4 @@ fn no_package_comes_in_two_versions_but_those_that_are_listed() {
         twice, listed,
         "in Cargo.lock, and in `skip` of deny.toml: {versions:#?}"
     );
-}
-
-#[test]
-fn a_word_is_found_by_itself_alone() {
-    assert!(says("use url::Url;", "url"));
-    assert!(says("(url)", "url") && says("url", "url"));
-    assert!(!says("curl::x urls _url url_", "url"));
 }

@@ -26,6 +26,7 @@ fn the_rule_of_arrows_names_every_crate_of_the_service() {
         "e2e",
         "fuzz",
         "sim",
+        "test-comfyui",
         "test-postgres",
         "test-s3",
         "tidy",

@@ -74,6 +74,40 @@ fn scripts_and_styles_are_as_short_and_open_in_the_same_way() {
     assert_none(&wrong);
 }
 
+/// Manifests turn examples off where there are none: to look for them, rustdoc would compile each crate.
+#[test]
+fn examples_in_comments_are_run() {
+    let mut wrong = Vec::new();
+    for folder in crate_folders() {
+        let manifest = manifest(&format!("crates/{folder}/Cargo.toml"));
+        let library = manifest.get("lib").and_then(|table| table.get("doctest"));
+        let is_off = library.and_then(toml::Value::as_bool) == Some(false);
+        let sources = format!("crates/{folder}/src/");
+        let files = rust();
+        let mut own = files.iter().filter(|file| file.path.starts_with(&sources));
+        if is_off && own.any(|file| has_example(&file.text)) {
+            wrong.push(format!(
+                "crates/{folder}: has an example, and `doctest = false`"
+            ));
+        }
+    }
+    assert_none(&wrong);
+}
+
+/// Whether a comment has a block of code without a language, or in Rust. Any block ends with a bare line.
+fn has_example(text: &str) -> bool {
+    let fences = text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("/// ```")
+            .or_else(|| line.strip_prefix("//! ```"))
+    });
+    let fences: Vec<&str> = fences.collect();
+    let opened = fences.iter().step_by(2);
+    opened
+        .into_iter()
+        .any(|language| matches!(*language, "" | "rust" | "no_run" | "should_panic"))
+}
+
 #[test]
 fn nothing_unfinished_is_left_behind() {
     // In two halves each, so that this file does not find itself.
@@ -122,7 +156,7 @@ fn no_path_of_one_machine_is_written_down() {
     assert_none(&found);
 }
 
-/// Whether `line` names the absolute `path`; `docs/work/` does not.
+/// Whether `line` names the absolute `path`: a relative path that contains the same words does not count.
 fn has_path(line: &str, path: &str) -> bool {
     line.match_indices(path).any(|(place, _)| {
         let before = line[..place].chars().next_back();

@@ -53,6 +53,13 @@ pub(crate) enum Act {
     OneFrameTooFew,
     OneFrameTooMany,
     ShortFrame,
+    /// Makes a clip of so many frames, a length that is its own to decide.
+    Decides(u32),
+    DecidesTwice,
+    /// Makes the clip without a word on its length, which is its own to decide.
+    DecidesNothing,
+    /// Decides a length that is given.
+    DecidesUnasked,
 }
 
 /// An engine with one act, and what is seen of it.
@@ -223,6 +230,20 @@ impl Puppet {
             Act::ClaimsCancel => Err(EngineError::Cancelled),
             Act::OneFrameTooFew => frames(self.clip.frames - 1, sink, control),
             Act::OneFrameTooMany => frames(self.clip.frames + 1, sink, control),
+            Act::Decides(count) => {
+                sink.decide(count)?;
+                frames(count, sink, control)
+            }
+            Act::DecidesTwice => {
+                sink.decide(2)?;
+                sink.decide(2)?;
+                frames(2, sink, control)
+            }
+            Act::DecidesNothing => frames(self.clip.frames, sink, control),
+            Act::DecidesUnasked => {
+                sink.decide(self.clip.frames)?;
+                frames(self.clip.frames, sink, control)
+            }
             Act::ShortFrame => sink.frame(&[0; FRAME_BYTES - 3]),
         }
     }
@@ -239,6 +260,13 @@ impl Planner for Puppet {
             Act::RefusesInPlan => Err(EngineError::Unsupported(PRIVATE.to_owned())),
             _ => Ok(self.clip),
         }
+    }
+
+    fn decides_length(&self, _: &VideoSpec) -> bool {
+        matches!(
+            self.act,
+            Act::Decides(_) | Act::DecidesTwice | Act::DecidesNothing
+        )
     }
 
     fn warnings(&self, _: &VideoSpec, _: &Materials) -> Vec<Warning> {

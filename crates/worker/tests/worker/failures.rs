@@ -9,7 +9,7 @@ use kinora_worker::{Lineup, Maker, Served};
 use crate::bench::{Bench, DEADLINE, MODEL, Running, until};
 use crate::engines::{Act, PRIVATE, Puppet};
 
-const FAILURES: [(Act, FailureCode); 10] = [
+const FAILURES: [(Act, FailureCode); 15] = [
     (Act::Fails, FailureCode::GenerationFailed),
     (Act::RunsOutOfMemory, FailureCode::OutOfMemory),
     (Act::Panics, FailureCode::GenerationFailed),
@@ -19,6 +19,12 @@ const FAILURES: [(Act, FailureCode); 10] = [
     (Act::OneFrameTooFew, FailureCode::GenerationFailed),
     (Act::OneFrameTooMany, FailureCode::GenerationFailed),
     (Act::ShortFrame, FailureCode::GenerationFailed),
+    (Act::Decides(0), FailureCode::GenerationFailed),
+    // One more than the longest clip of the plan.
+    (Act::Decides(5), FailureCode::GenerationFailed),
+    (Act::DecidesTwice, FailureCode::GenerationFailed),
+    (Act::DecidesNothing, FailureCode::GenerationFailed),
+    (Act::DecidesUnasked, FailureCode::GenerationFailed),
     (Act::Silent, FailureCode::GenerationTimeout),
 ];
 

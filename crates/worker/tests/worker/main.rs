@@ -19,6 +19,7 @@ mod engines;
 mod failures;
 mod films;
 mod held;
+mod lengths;
 mod life;
 mod orphans;
 mod processes;

@@ -1,10 +1,15 @@
 //! The worker in the registry: announced while it lives, draining while it ends, withdrawn with its end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
+use async_trait::async_trait;
 use kinora_contract::Phase;
 use kinora_store::faulty::{Method, Rates};
-use kinora_store::{LivingWorker, WorkerState};
+use kinora_store::{Announcement, LivingWorker, StoreError, WorkerState, Workers};
+use kinora_worker::Worker;
+use tokio::sync::Notify;
 
 use crate::bench::{Bench, MODEL, Running, until};
 use crate::engines::{Act, ENGINE, Puppet};
@@ -42,6 +47,69 @@ async fn a_worker_is_announced_until_its_end() {
     );
     engine.release();
     running.returns().await;
+    assert!(living(&bench).await.is_empty());
+}
+
+/// A registry that takes its time for a draining worker, and completes the call even if nobody waits for it any more, as
+/// a database server does.
+#[derive(Debug)]
+struct Unhurried {
+    registry: Arc<dyn Workers>,
+    begun: Arc<Notify>,
+    done: Arc<Notify>,
+}
+
+#[async_trait]
+impl Workers for Unhurried {
+    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
+        if worker.state != WorkerState::Draining {
+            return self.registry.announce(worker, for_ms).await;
+        }
+        let (registry, worker, done) = (self.registry.clone(), worker.clone(), self.done.clone());
+        let call = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let announced = registry.announce(&worker, for_ms).await;
+            done.notify_one();
+            announced
+        });
+        self.begun.notify_one();
+        call.await.unwrap()
+    }
+
+    async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
+        self.registry.withdraw(id).await
+    }
+
+    async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
+        self.registry.living().await
+    }
+
+    async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
+        self.registry.served_models().await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_late_announcement_does_not_outlive_the_withdrawal() {
+    let bench = Bench::new();
+    let registry = Arc::new(Unhurried {
+        registry: bench.store.workers.clone(),
+        begun: Arc::default(),
+        done: Arc::default(),
+    });
+    let engine = Arc::new(Puppet::new(Act::Held));
+    let worker = Worker {
+        workers: registry.clone(),
+        ..bench.worker(&engine)
+    };
+    let running = Running::start(worker);
+    let id = bench.submit().await;
+    bench.reaches(id, Phase::Running).await;
+    running.shutdown.drain();
+    registry.begun.notified().await;
+    engine.release();
+    running.returns().await;
+    registry.done.notified().await;
     assert!(living(&bench).await.is_empty());
 }
 

@@ -63,6 +63,17 @@ helm.sh/chart: {{ printf "%s-%s" .root.Chart.Name .root.Chart.Version }}
   value: /var/lib/kinora/data
 - name: KINORA_LOG_FORMAT
   value: json
+{{- with .Values.metrics.port }}
+- name: KINORA_METRICS_LISTEN
+  value: {{ printf "0.0.0.0:%d" (int .) | quote }}
+{{- end }}
+{{- end -}}
+
+{{- /* The listener that kinora.env sets. */ -}}
+{{- define "kinora.metricsPort" -}}
+{{- with .Values.metrics.port }}
+- {name: metrics, containerPort: {{ int . }}}
+{{- end }}
 {{- end -}}
 
 {{- define "kinora.podSecurity" -}}

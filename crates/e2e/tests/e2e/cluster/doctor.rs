@@ -28,7 +28,7 @@ fn the_doctor_names_the_workers_of_a_shared_database_and_why_it_cannot_be_used()
         workers.starts_with("note") && workers.contains("none: accepted tasks wait"),
         "{workers}"
     );
-    let _worker = cluster.cheap_worker();
+    let _worker = cluster.worker();
     let counted = || {
         let workers = line(&cluster, "workers");
         (workers.starts_with("ok") && workers.contains("1 worker")).then_some(())

@@ -16,7 +16,7 @@ fn has_ended(event: &Event, id: &str) -> bool {
 fn p07_every_process_tells_a_project_of_its_tasks_alone() {
     let cluster = Cluster::new();
     let apis = [cluster.api(), cluster.api()];
-    let _worker = cluster.cheap_worker();
+    let _worker = cluster.worker();
     let first = cluster.project(&apis[0], "events").forgetful();
     let clients: [Client; 2] = [first.clone(), first.at(&apis[1].base_url())];
     let stranger = cluster.project(&apis[1], "stranger");

@@ -71,7 +71,7 @@ fn p01_a_standby_takes_over_under_load_and_every_acknowledged_task_is_completed_
         standby.port(),
     ));
     let apis = [cluster.api_of_many(), cluster.api_of_many()];
-    let workers = [cluster.cheap_worker(), cluster.cheap_worker()];
+    let workers = [cluster.worker(), cluster.worker()];
     let clients = apis.each_ref().map(Server::client);
     let seen = Seen::default();
     std::thread::scope(|scope| {

@@ -69,7 +69,7 @@ fn a_database_that_is_away_for_long_costs_no_task_and_ended_tasks_are_shown_mean
     let postgres = synced();
     let cluster = Cluster::on(postgres.database());
     let apis = [cluster.api(), cluster.api()];
-    let workers = [cluster.cheap_worker(), cluster.cheap_worker()];
+    let workers = [cluster.worker(), cluster.worker()];
     let clients = apis.each_ref().map(Server::client);
     let client = &clients[0];
     let mut ids = vec![accepted(client, "ended-1"), accepted(client, "ended-2")];

@@ -9,7 +9,7 @@ use super::{BTreeMap, Client, Cluster, Server, assert_made_once, setting, tasks_
 use crate::support::square;
 
 /// Tasks in all; `KINORA_CLUSTER_TASKS` asks for another number.
-const TASKS: usize = 48;
+const TASKS: usize = 200;
 /// Of so many, the first project has half, and the others have equal parts of the rest.
 const PROJECTS: usize = 4;
 

@@ -24,7 +24,7 @@ fn sql(cluster: &Cluster, statement: &str) -> String {
 fn processes_one_version_back_go_on_while_the_schema_is_migrated_under_them() {
     let cluster = Cluster::new();
     let api = cluster.api();
-    let workers = [cluster.cheap_worker(), cluster.cheap_worker()];
+    let workers = [cluster.worker(), cluster.worker()];
     let client = api.client();
     let submit = || client.submit(&square("kinora-b1")).id().to_owned();
     let mut ids: Vec<String> = (0..6).map(|_| submit()).collect();
@@ -40,7 +40,7 @@ fn processes_one_version_back_go_on_while_the_schema_is_migrated_under_them() {
     first.kill();
     let migrated = cluster.command(&["migrate"]);
     assert!(migrated.contains("up to date, at version"), "{migrated}");
-    let third = cluster.cheap_worker();
+    let third = cluster.worker();
     second.kill();
     let id = submit();
     client.wait_completed(&id);
@@ -60,7 +60,7 @@ fn tasks_of_a_later_version_wait_for_a_process_that_knows_them() {
         ids[0]
     );
     sql(&cluster, &later);
-    let worker = cluster.cheap_worker();
+    let worker = cluster.worker();
     for id in &ids[1..] {
         client.wait_completed(id);
     }

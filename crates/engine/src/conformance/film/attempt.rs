@@ -80,6 +80,7 @@ impl Attempt {
             key: KEY,
             spec: &self.spec,
             references: &[],
+            source: None,
             ticket: self.ticket.as_deref(),
             to: &self.to,
             control: &self.control,

@@ -13,7 +13,7 @@ use crate::postgres::rows::Version;
 const ENTRY_BYTES: u64 = 160;
 /// Unfinished tasks that are looked after while they are polled; more are read at each poll that finds them too old.
 const WATCHED_MAX: usize = 8_192;
-/// So many times in a row a task is looked after without a poll.
+/// Maximum number of times in a row that the cache confirms a task without a poll.
 const WATCHES: u8 = 2;
 
 /// A task as it was read or written.
@@ -31,7 +31,7 @@ pub(in crate::postgres) struct Begun {
     pub(super) at: Duration,
 }
 
-/// What is known of a task.
+/// A task as last read.
 #[derive(Debug)]
 pub(super) enum Known {
     Task(Seen),
@@ -286,7 +286,7 @@ impl Kept {
         self.shrink();
     }
 
-    /// What is known of an entry changes; its place among those that go first does not.
+    /// Updates an entry; its place among those that go first stays.
     fn replace(&mut self, id: TaskId, known: Known, at: Duration, by: u64) {
         if let Some(entry) = self.entries.get_mut(&id) {
             let before = entry.bytes();

@@ -104,7 +104,7 @@ mod tests {
             }
             assert!(names.0.len() <= TEXTS_MAX);
         }
-        // What is used often is not driven out by what is used once.
+        // Statements used once do not evict statements used often.
         let mut names = Names::default();
         names.uses("often");
         names.uses("often");

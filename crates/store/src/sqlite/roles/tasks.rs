@@ -7,6 +7,7 @@ use kinora_contract::lifecycle::Record;
 use kinora_contract::{Failure, Task, TaskId};
 
 use super::super::memory::Memory;
+use super::super::pages::{Reading, Unreadable};
 use super::super::reads::Readers;
 use super::super::{SqliteStore, chores, insert, owner, stopped, usage};
 use crate::changes::{UNDER_WAY_MS, ended_from};
@@ -54,7 +55,11 @@ impl Tasks for SqliteStore {
         // A hundred tasks may have to come from disk, so not on a thread that serves others.
         let (readers, memory) = (self.readers.clone(), self.memory.clone());
         let read = tokio::task::spawn_blocking(move || readers.list(&memory, &request));
-        Ok(read.await.map_err(stopped)??)
+        let Reading { page, unreadable } = read.await.map_err(stopped)??;
+        for Unreadable { seq, error } in unreadable {
+            tracing::error!(seq, error, "unreadable task left out of a list");
+        }
+        Ok(page)
     }
 
     async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {

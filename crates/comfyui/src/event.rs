@@ -1,0 +1,171 @@
+//! Reads the events of a job from a server's websocket, and computes its progress. Events are hints: a
+//! job's state is only what the server answers when asked.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::workflow::Workflow;
+
+/// An event of one job.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Event {
+    /// How far nodes are, 0.0 to 1.0.
+    Nodes(Vec<(String, f64)>),
+    /// The job has ended, well or badly.
+    Ended,
+    /// A JPEG or PNG of the unfinished film.
+    Preview(Bytes),
+}
+
+/// Reads a text message; `None` if it says nothing of the job `id`.
+pub(crate) fn text(message: &str, id: &str) -> Option<Event> {
+    let sent: Value = serde_json::from_str(message).ok()?;
+    let data = sent.get("data")?;
+    if data.get("prompt_id").and_then(Value::as_str) != Some(id) {
+        return None;
+    }
+    match sent.get("type")?.as_str()? {
+        "execution_cached" => {
+            let nodes = data.get("nodes")?.as_array()?.iter();
+            let done = nodes.filter_map(|node| Some((node.as_str()?.to_owned(), 1.0)));
+            Some(Event::Nodes(done.collect()))
+        }
+        "progress_state" => {
+            let nodes = data.get("nodes")?.as_object()?.iter();
+            let of = |(id, node): (&String, &Value)| match node.get("state")?.as_str()? {
+                "finished" => Some((id.clone(), 1.0)),
+                _ => Some((id.clone(), fraction(node)?)),
+            };
+            Some(Event::Nodes(nodes.filter_map(of).collect()))
+        }
+        "progress" => {
+            let node = data.get("node")?.as_str()?.to_owned();
+            Some(Event::Nodes(vec![(node, fraction(data)?)]))
+        }
+        "execution_success" | "execution_error" | "execution_interrupted" => Some(Event::Ended),
+        _ => None,
+    }
+}
+
+fn fraction(of: &Value) -> Option<f64> {
+    let fraction = of.get("value")?.as_f64()? / of.get("max")?.as_f64()?;
+    fraction.is_finite().then(|| fraction.clamp(0.0, 1.0))
+}
+
+/// Reads a binary message: a type as big-endian u32; of type 1 a format and the image, of type 4 the
+/// length of a JSON head, the head and the image.
+pub(crate) fn binary(message: &Bytes) -> Option<Event> {
+    let word = |at: usize| {
+        let bytes = message.get(at..at + 4)?.try_into().ok()?;
+        Some(u32::from_be_bytes(bytes))
+    };
+    let start = match word(0)? {
+        1 => 8,
+        4 => 8_usize.checked_add(usize::try_from(word(4)?).ok()?)?,
+        _ => return None,
+    };
+    let is_there = start < message.len();
+    is_there.then(|| Event::Preview(message.slice(start..)))
+}
+
+/// The progress of a job by its nodes. One with `steps` counts as many times as it has steps.
+#[derive(Clone, Debug)]
+pub(crate) struct Progress {
+    weights: BTreeMap<String, f64>,
+    done: BTreeMap<String, f64>,
+}
+
+impl Progress {
+    pub(crate) fn of(workflow: &Workflow) -> Self {
+        let steps = |inputs: &serde_json::Map<String, Value>| inputs.get("steps")?.as_f64();
+        let weight = |(id, node): (&String, &crate::workflow::Node)| {
+            let steps = steps(&node.inputs).unwrap_or(1.0);
+            (id.clone(), steps.clamp(1.0, 1_000.0))
+        };
+        Self {
+            weights: workflow.nodes().map(weight).collect(),
+            done: BTreeMap::new(),
+        }
+    }
+
+    /// Records how far nodes are; returns the fraction of the job that is done.
+    pub(crate) fn record(&mut self, nodes: Vec<(String, f64)>) -> f64 {
+        let known = nodes
+            .into_iter()
+            .filter(|(id, _)| self.weights.contains_key(id));
+        self.done.extend(known);
+        let all: f64 = self.weights.values().sum();
+        let done = self.done.iter().map(|(id, part)| self.weights[id] * part);
+        done.sum::<f64>() / all.max(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(kind: &str, data: Value) -> Option<Event> {
+        text(&json!({"type": kind, "data": data}).to_string(), "a")
+    }
+
+    #[test]
+    fn events_of_the_job_are_read_and_those_of_others_are_not() {
+        let half = Event::Nodes(vec![("3".to_owned(), 0.5)]);
+        let progress = json!({"prompt_id": "a", "node": "3", "value": 10, "max": 20});
+        assert_eq!(read("progress", progress), Some(half.clone()));
+        let state =
+            json!({"prompt_id": "a", "nodes": {"3": {"state": "running", "value": 1, "max": 2}}});
+        assert_eq!(read("progress_state", state), Some(half));
+        let cached = json!({"prompt_id": "a", "nodes": ["4"]});
+        assert_eq!(
+            read("execution_cached", cached),
+            Some(Event::Nodes(vec![("4".to_owned(), 1.0)]))
+        );
+        assert_eq!(
+            read("execution_success", json!({"prompt_id": "a"})),
+            Some(Event::Ended)
+        );
+        assert_eq!(read("execution_success", json!({"prompt_id": "b"})), None);
+        assert_eq!(read("status", json!({"prompt_id": "a"})), None);
+        let nonsense = json!({"prompt_id": "a", "node": "3", "value": 1, "max": 0});
+        assert_eq!(read("progress", nonsense), None);
+        assert_eq!(text("{", "a"), None);
+    }
+
+    #[test]
+    fn previews_are_read_in_both_forms() {
+        let image = || Some(Event::Preview(Bytes::from_static(b"image")));
+        let plain = [&[0, 0, 0, 1, 0, 0, 0, 1][..], b"image"].concat();
+        assert_eq!(binary(&plain.into()), image());
+        let headed = [&[0, 0, 0, 4, 0, 0, 0, 2][..], b"{}image"].concat();
+        assert_eq!(binary(&headed.into()), image());
+        for wrong in [
+            &[][..],
+            &[0, 0, 0, 1],
+            &[0, 0, 0, 9, 0, 0, 0, 0, 1],
+            &[0, 0, 0, 4, 255, 255, 255, 255, 1],
+        ] {
+            assert_eq!(binary(&Bytes::from_static(wrong)), None);
+        }
+    }
+
+    #[test]
+    fn a_sampler_counts_by_its_steps() {
+        let graph = json!({
+            "1": {"class_type": "Load", "inputs": {}},
+            "3": {"class_type": "KSampler", "inputs": {"steps": 18}},
+            "9": {"class_type": "Save", "inputs": {}},
+        });
+        let mut progress = Progress::of(&Workflow::read(graph.to_string().as_bytes()).unwrap());
+        let near = |one: f64, other: f64| (one - other).abs() < 1e-9;
+        assert!(near(progress.record(vec![("1".to_owned(), 1.0)]), 0.05));
+        assert!(near(
+            progress.record(vec![("3".to_owned(), 0.5), ("x".to_owned(), 1.0)]),
+            0.5
+        ));
+    }
+}

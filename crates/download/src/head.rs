@@ -1,0 +1,198 @@
+//! What the head of an answer means for the bytes that are present. Decides alone; reads and
+//! writes nothing.
+
+use hyper::StatusCode;
+use hyper::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED,
+};
+
+use crate::error::Error;
+use crate::retry;
+
+/// The bytes that are present, and the file that they belong to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Their number.
+    pub(crate) length: u64,
+    /// The entity tag, or the date, of the server's file when they came.
+    pub(crate) validator: Option<String>,
+    /// Its length at that time.
+    pub(crate) whole: Option<u64>,
+}
+
+/// What follows the head.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Body {
+    /// The whole file; its length, if the server announces it.
+    Whole(Option<u64>),
+    /// The bytes that are missing; the length of the whole file.
+    Rest(Option<u64>),
+    /// Nothing: all bytes are present.
+    Nothing,
+}
+
+/// Judges an answer of `origin` to a request for the bytes after those of `held`.
+pub(crate) fn judge(
+    status: StatusCode,
+    headers: &HeaderMap,
+    origin: &str,
+    held: &Held,
+) -> Result<Body, Error> {
+    if let Some(encoding) = text(headers, &CONTENT_ENCODING).filter(|one| *one != "identity") {
+        return Err(Error::Answer(format!("it is encoded ({encoding})")));
+    }
+    match status {
+        StatusCode::OK => {
+            let length = text(headers, &CONTENT_LENGTH).and_then(|length| length.parse().ok());
+            Ok(Body::Whole(length))
+        }
+        StatusCode::PARTIAL_CONTENT => rest(headers, held),
+        StatusCode::RANGE_NOT_SATISFIABLE => {
+            let whole: Option<u64> = text(headers, &CONTENT_RANGE)
+                .and_then(|range| range.strip_prefix("bytes */"))
+                .and_then(|whole| whole.parse().ok());
+            match whole {
+                // Complete but for its check and its name.
+                Some(whole) if whole == held.length && held.length > 0 => Ok(Body::Nothing),
+                _ => Err(Error::Changed),
+            }
+        }
+        status => Err(Error::Status {
+            origin: origin.to_owned(),
+            status: status.as_u16(),
+            retry_after: retry::retry_after(headers),
+        }),
+    }
+}
+
+/// A part must begin with the first missing byte, and belong to the same file as the others.
+fn rest(headers: &HeaderMap, held: &Held) -> Result<Body, Error> {
+    let range = text(headers, &CONTENT_RANGE).unwrap_or_default();
+    let parts = range.strip_prefix("bytes ").and_then(|range| {
+        let (part, whole) = range.split_once('/')?;
+        let (first, _) = part.split_once('-')?;
+        Some((first.parse::<u64>().ok()?, whole.parse::<u64>().ok()))
+    });
+    let Some((first, whole)) = parts else {
+        return Err(Error::Answer(format!("'{range}' names no part of a file")));
+    };
+    let is_other_length = matches!((whole, held.whole), (Some(now), Some(then)) if now != then);
+    // Servers exist that ignore If-Range.
+    let is_other_file = match (validator(headers), &held.validator) {
+        (Some(now), Some(then)) => now != *then,
+        _ => false,
+    };
+    if first != held.length || held.length == 0 || is_other_length || is_other_file {
+        return Err(Error::Changed);
+    }
+    Ok(Body::Rest(whole.or(held.whole)))
+}
+
+/// The value for `If-Range`: the entity tag, unless it is weak, or else the date of the last
+/// change.
+pub(crate) fn validator(headers: &HeaderMap) -> Option<String> {
+    let tag = text(headers, &ETAG).filter(|tag| tag.starts_with('"'));
+    tag.or_else(|| text(headers, &LAST_MODIFIED))
+        .map(str::to_owned)
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use hyper::header::HeaderValue;
+
+    use super::*;
+
+    fn headers(rows: &[(&'static str, &'static str)]) -> HeaderMap {
+        let rows = rows.iter().map(|(name, value)| {
+            (
+                HeaderName::from_static(name),
+                HeaderValue::from_static(value),
+            )
+        });
+        rows.collect()
+    }
+
+    fn held() -> Held {
+        Held {
+            length: 10,
+            validator: Some("\"a\"".to_owned()),
+            whole: Some(20),
+        }
+    }
+
+    fn judged(status: u16, rows: &[(&'static str, &'static str)]) -> Result<Body, Error> {
+        let status = StatusCode::from_u16(status).unwrap();
+        judge(status, &headers(rows), "https://a", &held())
+    }
+
+    #[test]
+    fn a_part_must_be_the_missing_one_of_the_same_file() {
+        for (rows, whole) in [
+            (&[("content-range", "bytes 10-19/20")][..], Some(20)),
+            (&[("content-range", "bytes 10-19/*")], Some(20)),
+            (
+                &[("content-range", "bytes 10-19/20"), ("etag", "\"a\"")],
+                Some(20),
+            ),
+        ] {
+            assert_eq!(judged(206, rows).unwrap(), Body::Rest(whole), "{rows:?}");
+        }
+        for rows in [
+            &[("content-range", "bytes 0-19/20")][..],
+            &[("content-range", "bytes 11-19/20")],
+            &[("content-range", "bytes 10-29/30")],
+            &[("content-range", "bytes 10-19/20"), ("etag", "\"b\"")],
+        ] {
+            let judged = judged(206, rows);
+            assert!(
+                matches!(judged, Err(Error::Changed)),
+                "{rows:?}: {judged:?}"
+            );
+        }
+        for rows in [&[][..], &[("content-range", "lines 10-19/20")]] {
+            let judged = judged(206, rows);
+            assert!(matches!(judged, Err(Error::Answer(_))), "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn a_whole_file_has_the_announced_length() {
+        let body = judged(200, &[("content-length", "20")]).unwrap();
+        assert_eq!(body, Body::Whole(Some(20)));
+        assert_eq!(judged(200, &[]).unwrap(), Body::Whole(None));
+        let encoded = judged(200, &[("content-encoding", "gzip")]);
+        assert!(matches!(encoded, Err(Error::Answer(_))));
+    }
+
+    #[test]
+    fn an_unsatisfiable_range_means_complete_or_changed() {
+        let complete = judged(416, &[("content-range", "bytes */10")]).unwrap();
+        assert_eq!(complete, Body::Nothing);
+        for rows in [&[][..], &[("content-range", "bytes */5")]] {
+            assert!(matches!(judged(416, rows), Err(Error::Changed)), "{rows:?}");
+        }
+    }
+
+    #[test]
+    fn refusals_keep_their_status_and_their_wait() {
+        let refused = judged(503, &[("retry-after", "9")]).unwrap_err();
+        assert!(refused.is_transient() && refused.retry_after().is_some());
+        for status in [401, 403, 404, 410, 304] {
+            assert!(!judged(status, &[]).unwrap_err().is_transient(), "{status}");
+        }
+    }
+
+    #[test]
+    fn weak_tags_validate_nothing() {
+        let of = |rows: &[(&'static str, &'static str)]| validator(&headers(rows));
+        assert_eq!(of(&[("etag", "\"a\"")]).as_deref(), Some("\"a\""));
+        assert_eq!(of(&[("etag", "W/\"a\"")]), None);
+        let date = "Sat, 21 Nov 2026 12:00:30 GMT";
+        let dated = [("etag", "W/\"a\""), ("last-modified", date)];
+        assert_eq!(of(&dated).as_deref(), Some(date));
+    }
+}

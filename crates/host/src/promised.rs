@@ -1,0 +1,135 @@
+//! Whether an engine can do what the configuration promises of it.
+
+use kinora_engine::Promises;
+
+use crate::protocol::Hello;
+
+/// What the engine denies, in words for its operator; `None`: it agrees.
+pub(crate) fn denied(promises: Promises, hello: &Hello) -> Option<String> {
+    let (ours, theirs) = (promises.grid, hello.frames);
+    if promises.features.restricted_to(hello.features) != promises.features {
+        return Some(format!(
+            "describe.features promises {:?}, and the engine has {:?}",
+            promises.features, hello.features
+        ));
+    }
+    if hello.size_multiple == 0 || ours.size_multiple % hello.size_multiple != 0 {
+        return Some(format!(
+            "describe.size_multiple is {}, and the engine renders multiples of {}",
+            ours.size_multiple, hello.size_multiple
+        ));
+    }
+    let is_on_theirs = theirs.step > 0
+        && ours.frame_step % theirs.step == 0
+        && ours.frame_offset % theirs.step == theirs.offset % theirs.step
+        && ours.frame_offset >= theirs.offset;
+    if !is_on_theirs {
+        return Some(format!(
+            "describe.frames is {} n + {}, and the engine renders {} n + {} frames",
+            ours.frame_step, ours.frame_offset, theirs.step, theirs.offset
+        ));
+    }
+    if hello.fps != 0 && hello.fps != promises.fps {
+        return Some(format!(
+            "describe.fps is {}, and the engine makes {} frames per second",
+            promises.fps, hello.fps
+        ));
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::Features;
+    use kinora_engine::Grid;
+
+    use super::*;
+    use crate::protocol::FrameGrid;
+
+    fn promises() -> Promises {
+        Promises {
+            features: Features {
+                text_to_video: true,
+                ..Features::default()
+            },
+            grid: Grid {
+                size_multiple: 32,
+                frame_step: 8,
+                frame_offset: 1,
+            },
+            fps: 16,
+        }
+    }
+
+    fn hello() -> Hello {
+        Hello {
+            features: promises().features,
+            size_multiple: 16,
+            frames: FrameGrid { step: 4, offset: 1 },
+            fps: 16,
+            ..Hello::of_this_executable()
+        }
+    }
+
+    #[test]
+    fn an_engine_that_can_do_more_agrees() {
+        assert_eq!(denied(promises(), &hello()), None);
+        let any = Hello { fps: 0, ..hello() };
+        assert_eq!(denied(promises(), &any), None);
+    }
+
+    #[test]
+    fn what_an_engine_cannot_do_is_named() {
+        for (hello, named) in [
+            (
+                Hello {
+                    features: Features::default(),
+                    ..hello()
+                },
+                "features",
+            ),
+            (
+                Hello {
+                    size_multiple: 64,
+                    ..hello()
+                },
+                "multiples of 64",
+            ),
+            (
+                Hello {
+                    size_multiple: 0,
+                    ..hello()
+                },
+                "multiples of 0",
+            ),
+            (
+                Hello {
+                    frames: FrameGrid {
+                        step: 16,
+                        offset: 1,
+                    },
+                    ..hello()
+                },
+                "16 n + 1",
+            ),
+            (
+                Hello {
+                    frames: FrameGrid { step: 4, offset: 0 },
+                    ..hello()
+                },
+                "4 n + 0",
+            ),
+            (
+                Hello {
+                    frames: FrameGrid { step: 0, offset: 0 },
+                    ..hello()
+                },
+                "0 n + 0",
+            ),
+            (Hello { fps: 24, ..hello() }, "24 frames per second"),
+        ] {
+            let denied = denied(promises(), &hello).unwrap();
+            assert!(denied.contains(named), "{denied}");
+        }
+    }
+}

@@ -1,0 +1,343 @@
+//! The JSON bodies of the engine protocol, as `docs/engine-protocol.md` defines them for engines of any language.
+//! Readers ignore keys that they do not know.
+
+use std::time::Duration;
+
+use kinora_contract::{Features, VideoSpec};
+use kinora_engine::{Grid, Promises};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use crate::clip_head::{ClipHead, Pixels};
+
+/// The version that this service speaks.
+pub(crate) const VERSION: Version = Version { major: 1, minor: 0 };
+/// How long an engine may take to obey a cancel unless it asks for more.
+const YIELD_SECONDS: f64 = 1.5;
+/// The most that it can ask for.
+const YIELD_SECONDS_MAX: f64 = 30.0;
+
+/// No model has a coarser grid, and products with it do not overflow.
+const GRID_MAX: u32 = 1_024;
+
+/// A version of the protocol. Equal major versions understand each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Changes what messages mean.
+    pub major: u32,
+    /// Adds messages and keys.
+    pub minor: u32,
+}
+
+/// The first message to an engine process.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Open {
+    /// The version that the service speaks.
+    #[serde(default = "version")]
+    pub protocol: Version,
+    /// The kind of engine, for this executable, which has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The engine's name in the configuration.
+    pub name: String,
+    /// Its settings.
+    pub settings: serde_json::Value,
+    /// The device that it computes on. `None`: it chooses.
+    #[serde(default)]
+    pub device: Option<String>,
+}
+
+const fn version() -> Version {
+    VERSION
+}
+
+impl Open {
+    /// The message for an engine named `name`.
+    pub fn new(name: impl Into<String>, settings: serde_json::Value) -> Self {
+        Self {
+            protocol: VERSION,
+            kind: None,
+            name: name.into(),
+            settings,
+            device: None,
+        }
+    }
+}
+
+/// The first message of an engine process: what it is and what it can do.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    pub(crate) protocol: Version,
+    #[serde(default)]
+    pub(crate) sdk: String,
+    #[serde(default)]
+    pub(crate) engine: EngineName,
+    #[serde(default, deserialize_with = "known_features")]
+    pub(crate) features: Features,
+    #[serde(default = "one")]
+    pub(crate) size_multiple: u32,
+    #[serde(default)]
+    pub(crate) frames: FrameGrid,
+    /// 0: any.
+    #[serde(default)]
+    pub(crate) fps: u32,
+    #[serde(default = "yield_seconds")]
+    pub(crate) yield_seconds: f64,
+}
+
+/// The engine's own name for itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct EngineName {
+    #[serde(default)]
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) version: String,
+}
+
+/// Clips have `step * n + offset` frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FrameGrid {
+    pub(crate) step: u32,
+    pub(crate) offset: u32,
+}
+
+impl Default for FrameGrid {
+    fn default() -> Self {
+        Self { step: 1, offset: 0 }
+    }
+}
+
+/// An engine of a later version may have features that this one does not know.
+fn known_features<'de, D: Deserializer<'de>>(table: D) -> Result<Features, D::Error> {
+    let known = serde_json::to_value(Features::default()).map_err(D::Error::custom)?;
+    let mut features = Map::deserialize(table)?;
+    features.retain(|name, _| known.get(name).is_some());
+    Features::deserialize(Value::Object(features)).map_err(D::Error::custom)
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn yield_seconds() -> f64 {
+    YIELD_SECONDS
+}
+
+impl Hello {
+    /// That of this executable, whose planner already knows what the engine can do.
+    pub(crate) fn of_this_executable() -> Self {
+        Self {
+            protocol: VERSION,
+            sdk: format!("kinora/{}", env!("CARGO_PKG_VERSION")),
+            engine: EngineName::default(),
+            features: Features::default(),
+            size_multiple: one(),
+            frames: FrameGrid::default(),
+            fps: 0,
+            yield_seconds: yield_seconds(),
+        }
+    }
+
+    /// What the engine says of itself.
+    pub(crate) fn introduction(&self) -> Introduction {
+        Introduction {
+            sdk: self.sdk.clone(),
+            name: self.engine.name.clone(),
+            version: self.engine.version.clone(),
+            promises: Promises {
+                features: self.features,
+                grid: Grid {
+                    size_multiple: self.size_multiple.clamp(1, GRID_MAX),
+                    frame_step: self.frames.step.clamp(1, GRID_MAX),
+                    frame_offset: self.frames.offset.min(GRID_MAX),
+                },
+                fps: self.fps,
+            },
+        }
+    }
+
+    /// How long to wait for the end of a cancelled job.
+    pub(crate) fn yield_limit(&self) -> Duration {
+        // NaN becomes the default too.
+        let asked = self.yield_seconds.max(YIELD_SECONDS);
+        Duration::from_secs_f64(asked.min(YIELD_SECONDS_MAX))
+    }
+}
+
+/// What an engine's process says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Introduction {
+    /// The package that speaks for it.
+    pub sdk: String,
+    /// The engine's own name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+    /// What it can do; 0 frames per second: any rate.
+    pub promises: Promises,
+}
+
+/// A long silent part of the work.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Phase {
+    pub(crate) name: String,
+    pub(crate) limit_seconds: f64,
+}
+
+impl Phase {
+    /// The most that a phase can declare.
+    const LIMIT_SECONDS_MAX: f64 = 3_600.0;
+
+    /// How long signs of life count as progress.
+    pub(crate) fn limit(&self) -> Duration {
+        let seconds = self.limit_seconds.clamp(0.0, Self::LIMIT_SECONDS_MAX);
+        Duration::try_from_secs_f64(seconds).unwrap_or_default()
+    }
+}
+
+/// The length of a clip.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Decision {
+    /// As rendered: on the engine's grid.
+    pub(crate) frames: u32,
+}
+
+/// Everything in a job except its bytes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct JobHead {
+    pub(crate) prompt: String,
+    pub(crate) negative_prompt: Option<String>,
+    pub(crate) seed: u32,
+    pub(crate) draft: bool,
+    #[serde(rename = "final")]
+    pub(crate) is_final: bool,
+    pub(crate) edit: Option<EditHead>,
+    pub(crate) clip: ClipHead,
+    pub(crate) first_frame: Option<Pixels>,
+    pub(crate) last_frame: Option<Pixels>,
+    pub(crate) images: Vec<Pixels>,
+    pub(crate) audios: u32,
+    pub(crate) source: Option<SourceHead>,
+    /// For an engine of this executable. No other gets it: it holds addresses of references.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) own: Option<OwnHead>,
+}
+
+/// What engines of this executable know of a job beyond the protocol.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct OwnHead {
+    pub(crate) spec: VideoSpec,
+    /// At most [`kinora_engine::SCRIPT_LINKS_MAX`] specs, each up to the size of a request's text.
+    pub(crate) script: Vec<VideoSpec>,
+}
+
+/// An edit of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct EditHead {
+    pub(crate) strength: f64,
+}
+
+/// A source without its frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SourceHead {
+    #[serde(flatten)]
+    pub(crate) size: Pixels,
+    pub(crate) fps: u32,
+    pub(crate) frames: u32,
+}
+
+/// The outcome of a job, or of opening an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub(crate) enum Ending {
+    Done,
+    Cancelled,
+    Unsupported {
+        #[serde(default)]
+        message: String,
+    },
+    OutOfMemory {
+        #[serde(default)]
+        message: String,
+    },
+    Failed {
+        #[serde(default)]
+        message: String,
+        /// A failure code of the contract.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        code: Option<String>,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The files that the Python package is tested with too.
+    fn golden(name: &str) -> Value {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/tests/golden");
+        let text = std::fs::read_to_string(format!("{folder}/{name}.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    fn assert_same<T: Serialize + serde::de::DeserializeOwned>(value: &Value) {
+        let read: T = serde_json::from_value(value.clone()).unwrap();
+        assert_eq!(serde_json::to_value(read).unwrap(), *value);
+    }
+
+    #[test]
+    fn golden_bodies_are_read_and_written_as_they_are() {
+        assert_same::<Open>(&golden("open"));
+        assert_same::<Hello>(&golden("hello"));
+        assert_same::<JobHead>(&golden("job"));
+        assert_same::<JobHead>(&golden("job-edit"));
+        assert_same::<JobHead>(&golden("job-late"));
+        for ending in golden("ended").as_array().unwrap() {
+            assert_same::<Ending>(ending);
+        }
+    }
+
+    #[test]
+    fn keys_of_later_versions_are_ignored_and_absent_ones_have_their_meaning() {
+        let mut hello = golden("hello");
+        hello["colour"] = Value::from("red");
+        hello["features"] = serde_json::json!({"draft": true, "smell": true});
+        let hello: Hello = serde_json::from_value(hello).unwrap();
+        assert!(hello.features.draft);
+        let short = serde_json::json!({"protocol": {"major": 1, "minor": 7}});
+        let hello: Hello = serde_json::from_value(short).unwrap();
+        assert_eq!(
+            (hello.size_multiple, hello.frames),
+            (1, FrameGrid::default())
+        );
+        assert_eq!(hello.yield_limit(), Duration::from_millis(1_500));
+    }
+
+    #[test]
+    fn limits_that_an_engine_asks_for_are_bounded() {
+        let asks = |yield_seconds| {
+            let hello = Hello {
+                yield_seconds,
+                ..Hello::of_this_executable()
+            };
+            hello.yield_limit()
+        };
+        for (asked, given) in [
+            (10.0, 10.0),
+            (0.0, 1.5),
+            (1e9, 30.0),
+            (f64::NAN, 1.5),
+            (-1.0, 1.5),
+        ] {
+            assert_eq!(asks(asked), Duration::from_secs_f64(given), "{asked}");
+        }
+        let phase = |limit_seconds| Phase {
+            name: String::new(),
+            limit_seconds,
+        };
+        for (asked, given) in [(60.0, 60), (1e9, 3_600), (-1.0, 0), (f64::NAN, 0)] {
+            assert_eq!(phase(asked).limit(), Duration::from_secs(given), "{asked}");
+        }
+    }
+}

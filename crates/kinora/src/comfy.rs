@@ -1,0 +1,55 @@
+//! `kinora comfy`: proposes the configuration of an exported workflow.
+
+use std::fs;
+use std::path::Path;
+
+use kinora_comfyui::{Workflow, propose};
+use serde_json::Value;
+
+use crate::cli::{ComfyArgs, ComfyCommand, ComfyImportArgs};
+use crate::failure::Failure;
+use crate::output::{print, say};
+
+/// Runs a command about workflows.
+pub(crate) fn run(args: &ComfyArgs) -> Result<(), Failure> {
+    let ComfyCommand::Import(args) = &args.command;
+    import(args)
+}
+
+fn import(args: &ComfyImportArgs) -> Result<(), Failure> {
+    let path = args.workflow.display();
+    let because = |error: String| Failure::because(path.to_string(), error);
+    let bytes = fs::read(&args.workflow).map_err(|error| because(error.to_string()))?;
+    let workflow = Workflow::read(&bytes).map_err(|error| because(error.to_string()))?;
+    // A service starts in another folder.
+    let whole = fs::canonicalize(&args.workflow).map_err(|error| because(error.to_string()))?;
+    let proposal = propose(&workflow);
+    let name = name_of(&args.workflow);
+    let text = |text: &str| Value::String(text.to_owned()).to_string();
+    print(&format!(
+        "[[engines]]\nname = {engine}\nkind = \"comfyui\"\nbase_urls = [{server}]\nworkflow = {file}\n\n{tables}\n\
+         [[models]]\nid = {engine}\nengine = {engine}\n# What the model makes: resolutions = [\"480p\"], seconds_max = 5\n",
+        engine = text(&name),
+        server = text(&args.server),
+        file = text(&whole.to_string_lossy()),
+        tables = proposal.tables
+    ));
+    for question in &proposal.questions {
+        say(question);
+    }
+    Ok(())
+}
+
+/// A name for the engine: the file's, in the letters of names.
+fn name_of(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    let letter = |one: char| match one.is_ascii_alphanumeric() {
+        true => one.to_ascii_lowercase(),
+        false => '-',
+    };
+    let name: String = stem.chars().map(letter).collect();
+    match name.trim_matches('-') {
+        "" => "comfyui".to_owned(),
+        name => name.to_owned(),
+    }
+}

@@ -1,0 +1,220 @@
+//! The settings of downloads by `kinora models pull`: a mirror, a token, and limits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use kinora_download::{Options, Token};
+use serde::Deserialize;
+use url::Url;
+
+use super::Config;
+use super::secret::{check_token, token};
+use crate::failure::Failure;
+
+/// The wait before the first retry.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+
+/// `[weights]`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Weights {
+    mirror: String,
+    token_file: PathBuf,
+    token_variable: String,
+    pub(crate) token_origin: String,
+    pub(crate) downloads_max: u32,
+    stall_seconds: u32,
+    retries_max: u32,
+}
+
+impl Config {
+    pub(super) fn check_weights(&self) -> Result<(), Failure> {
+        let weights = &self.weights;
+        for (key, value) in [
+            ("downloads_max", weights.downloads_max),
+            ("stall_seconds", weights.stall_seconds),
+        ] {
+            if value == 0 {
+                return Err(Failure::new(format!(
+                    "The setting weights.{key} must be at least 1."
+                )));
+            }
+        }
+        check_token("weights", &weights.token_file, &weights.token_variable)?;
+        if weights.has_token() && weights.token_origin.is_empty() {
+            return Err(Failure::new(
+                "A token is set, but not who gets it: set weights.token_origin to the scheme and host of the \
+                 publisher, such as https://hub.example.com.",
+            ));
+        }
+        if !weights.mirror.is_empty() {
+            weights.mirror_url()?;
+        }
+        self.check_sources()
+    }
+
+    /// Several engines may use one file, but it comes from one place.
+    fn check_sources(&self) -> Result<(), Failure> {
+        let all = self
+            .engines
+            .iter()
+            .flat_map(|engine| engine.files.iter().map(move |file| (engine, file)));
+        let all: Vec<_> = all.collect();
+        for (number, (engine, file)) in all.iter().enumerate() {
+            let mut earlier = all[..number].iter();
+            if let Some((other, _)) = earlier.find(|(_, one)| one.path == file.path && one != file)
+            {
+                return Err(Failure::new(format!(
+                    "The engines '{}' and '{}' have different sources of {}.",
+                    other.name,
+                    engine.name,
+                    file.path.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Weights {
+    /// Whether a token is configured.
+    pub(crate) fn has_token(&self) -> bool {
+        !self.token_file.as_os_str().is_empty() || !self.token_variable.is_empty()
+    }
+
+    /// The address from which to get the file that its publisher has at `url`.
+    pub(crate) fn address(&self, url: &Url) -> Result<Url, Failure> {
+        if self.mirror.is_empty() {
+            return Ok(url.clone());
+        }
+        let mut address = self.mirror_url()?;
+        let below = address.path().trim_end_matches('/').to_owned();
+        address.set_path(&format!("{below}{}", url.path()));
+        address.set_query(url.query());
+        Ok(address)
+    }
+
+    fn mirror_url(&self) -> Result<Url, Failure> {
+        let url = Url::parse(&self.mirror).ok().filter(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.has_host()
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.query().is_none()
+                && url.fragment().is_none()
+        });
+        url.ok_or_else(|| {
+            Failure::new(
+                "The setting weights.mirror must be an http or https URL, without query, fragment or password.",
+            )
+        })
+    }
+
+    /// How to download. Reads the token. `roots_pem` are trusted certificates besides the public
+    /// ones.
+    pub(crate) fn options(&self, roots_pem: Vec<u8>) -> Result<Options, Failure> {
+        self.options_with(roots_pem, |name| std::env::var(name).ok())
+    }
+
+    fn options_with(
+        &self,
+        roots_pem: Vec<u8>,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Options, Failure> {
+        let secret = token("weights", &self.token_file, &self.token_variable, variable)?;
+        let token = secret.map(|secret| Token::new(&self.token_origin, &secret));
+        let token = token
+            .transpose()
+            .map_err(|error| Failure::because("The section [weights] is invalid", error))?;
+        Ok(Options {
+            stall_limit: Duration::from_secs(self.stall_seconds.into()),
+            retries_max: self.retries_max,
+            first_wait: FIRST_WAIT,
+            token,
+            roots_pem,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weights(change: impl FnOnce(&mut Weights)) -> Weights {
+        let mut weights = Config::defaults().weights;
+        change(&mut weights);
+        weights
+    }
+
+    #[test]
+    fn a_mirror_has_the_publishers_paths() {
+        let url = Url::parse("https://hub.example.com/a/resolve/b.gguf?download=true").unwrap();
+        let at = |mirror: &str| {
+            let weights = weights(|weights| weights.mirror = mirror.to_owned());
+            weights.address(&url).unwrap().to_string()
+        };
+        assert_eq!(at(""), url.as_str());
+        for mirror in ["http://10.0.0.7:8000/hub", "http://10.0.0.7:8000/hub/"] {
+            let expected = "http://10.0.0.7:8000/hub/a/resolve/b.gguf?download=true";
+            assert_eq!(at(mirror), expected);
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let judged = |change: fn(&mut Weights)| {
+            let mut config = Config::defaults();
+            change(&mut config.weights);
+            config.check_weights().unwrap_err().to_string()
+        };
+        for (error, named) in [
+            (judged(|it| it.downloads_max = 0), "weights.downloads_max"),
+            (judged(|it| it.stall_seconds = 0), "weights.stall_seconds"),
+            (judged(|it| it.mirror = "mirror".into()), "weights.mirror"),
+            (
+                judged(|it| it.mirror = "https://u:p@a".into()),
+                "weights.mirror",
+            ),
+            (
+                judged(|it| it.token_file = "t".into()),
+                "weights.token_origin",
+            ),
+            (
+                judged(|it| {
+                    it.token_file = "t".into();
+                    it.token_variable = "T".into();
+                }),
+                "not both",
+            ),
+        ] {
+            assert!(error.contains(named), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_token_comes_from_a_file_or_a_variable() {
+        let none = |_: &str| None;
+        let of = |weights: Weights, variable: fn(&str) -> Option<String>| {
+            let options = weights.options_with(Vec::new(), variable);
+            options.map(|options| options.token.is_some())
+        };
+        assert!(!of(weights(|_| {}), none).unwrap());
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        std::fs::write(&path, "secret\n").unwrap();
+        let by_file = weights(|it| {
+            it.token_file = path;
+            it.token_origin = "https://hub.example.com".into();
+        });
+        assert!(of(by_file.clone(), none).unwrap());
+        let mut plain = by_file;
+        plain.token_origin = "http://hub.example.com".into();
+        assert!(of(plain, none).is_err());
+        let by_variable = weights(|it| {
+            it.token_variable = "TOKEN".into();
+            it.token_origin = "https://hub.example.com".into();
+        });
+        assert!(of(by_variable.clone(), none).is_err());
+        assert!(of(by_variable, |name| Some(format!("{name}-value"))).unwrap());
+    }
+}

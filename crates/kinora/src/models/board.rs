@@ -1,0 +1,244 @@
+//! The progress of downloads: one line for all of them on a terminal, and elsewhere a line for each
+//! tenth of a file.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use kinora_contract::Stopwatch;
+use kinora_download::{Error, Source, Watcher};
+
+use super::size::size;
+use crate::line::{Line, cells, clock};
+use crate::output::say;
+use crate::system;
+use crate::table::printable;
+
+/// Below this the speed is only a guess.
+const SECONDS_MIN: u64 = 2;
+
+/// The progress of all files.
+#[derive(Debug)]
+pub(super) struct Board {
+    line: Line,
+    begun: Stopwatch,
+    rows: Vec<Arc<Row>>,
+}
+
+/// The progress of one file.
+#[derive(Debug)]
+pub(super) struct Row {
+    name: String,
+    line: Line,
+    held: AtomicU64,
+    /// 0 while it is unknown.
+    whole: AtomicU64,
+    received: AtomicU64,
+    /// Tenths that have been printed.
+    told: AtomicU64,
+    is_checked: AtomicBool,
+}
+
+/// The sums of all files.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    held: u64,
+    /// `None` while a length is unknown.
+    whole: Option<u64>,
+    received: u64,
+}
+
+impl Board {
+    /// A row for each source, in their order.
+    pub(super) fn new(sources: &[Source]) -> Self {
+        let line = Line::new();
+        let row = |source: &Source| {
+            let held = kinora_download::partial_bytes(&source.path);
+            let name = source.path.file_name().unwrap_or_default();
+            Arc::new(Row {
+                name: printable(&name.to_string_lossy()),
+                line,
+                held: AtomicU64::new(held.unwrap_or(0)),
+                whole: AtomicU64::new(source.bytes.unwrap_or(0)),
+                received: AtomicU64::new(0),
+                told: AtomicU64::new(0),
+                is_checked: AtomicBool::new(false),
+            })
+        };
+        Self {
+            line,
+            begun: system::stopwatch(),
+            rows: sources.iter().map(row).collect(),
+        }
+    }
+
+    pub(super) fn rows(&self) -> &[Arc<Row>] {
+        &self.rows
+    }
+
+    /// Updates the line on the terminal.
+    pub(super) fn draw(&self) {
+        if !self.line.is_shown() {
+            return;
+        }
+        let mut checked = self
+            .rows
+            .iter()
+            .filter(|row| row.is_checked.load(Ordering::Relaxed));
+        let seconds = self.begun.elapsed().as_secs();
+        let mut text = text(self.sums(), seconds);
+        if let Some(row) = checked.next() {
+            text = format!("{text}  checking {}", row.name);
+        }
+        self.line.say(&text);
+    }
+
+    /// Removes the line, so that other output can follow.
+    pub(super) fn clear(&self) {
+        self.line.clear();
+    }
+
+    fn sums(&self) -> Sums {
+        let mut sums = Sums {
+            whole: Some(0),
+            ..Sums::default()
+        };
+        for row in &self.rows {
+            let whole = row.whole.load(Ordering::Relaxed);
+            sums.held += row.held.load(Ordering::Relaxed);
+            sums.received += row.received.load(Ordering::Relaxed);
+            sums.whole = sums.whole.filter(|_| whole > 0).map(|all| all + whole);
+        }
+        sums
+    }
+}
+
+impl Drop for Board {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Row {
+    /// The file is complete, or will not be.
+    pub(super) fn end(&self) {
+        self.is_checked.store(false, Ordering::Relaxed);
+    }
+
+    fn tell(&self, text: &str) {
+        if !self.line.is_shown() {
+            say(&format!("{}: {text}", self.name));
+        }
+    }
+}
+
+impl Watcher for Row {
+    fn begun(&self, held: u64, whole: u64) {
+        self.is_checked.store(false, Ordering::Relaxed);
+        self.held.store(held, Ordering::Relaxed);
+        self.whole.store(whole, Ordering::Relaxed);
+        match held {
+            0 => self.tell(&format!("downloading {}", size(whole))),
+            held => self.tell(&format!(
+                "downloading the rest of {}, {} are here",
+                size(whole),
+                size(held)
+            )),
+        }
+        self.told.store(tenths(held, whole), Ordering::Relaxed);
+    }
+
+    fn grown(&self, held: u64) {
+        let before = self.held.swap(held, Ordering::Relaxed);
+        let more = held.saturating_sub(before);
+        self.received.fetch_add(more, Ordering::Relaxed);
+        let tenths = tenths(held, self.whole.load(Ordering::Relaxed));
+        if tenths > self.told.swap(tenths, Ordering::Relaxed) {
+            self.tell(&format!("{} %", tenths * 10));
+        }
+    }
+
+    fn checking(&self) {
+        self.is_checked.store(true, Ordering::Relaxed);
+        self.tell("checking its SHA-256");
+    }
+
+    fn retrying(&self, error: &Error, wait: Duration, retry: u32, retries_max: u32) {
+        self.is_checked.store(false, Ordering::Relaxed);
+        self.line.clear();
+        say(&format!(
+            "{}: {}; trying again in {:.0} s ({retry} of {retries_max})",
+            self.name,
+            printable(&error.to_string()),
+            wait.as_secs_f64().ceil()
+        ));
+    }
+}
+
+fn tenths(held: u64, whole: u64) -> u64 {
+    held.saturating_mul(10).checked_div(whole).unwrap_or(0)
+}
+
+/// The line for these sums, given the seconds since the start.
+fn text(sums: Sums, seconds: u64) -> String {
+    let time = clock(seconds);
+    let speed = sums.received.checked_div(seconds).unwrap_or(0);
+    let is_known = seconds >= SECONDS_MIN && speed > 0;
+    let per_second = match is_known {
+        true => format!("  {}/s", size(speed)),
+        false => String::new(),
+    };
+    let Some(whole) = sums.whole.filter(|whole| *whole > 0) else {
+        return format!("{}{per_second}  {time}", size(sums.held));
+    };
+    let percent = sums.held.saturating_mul(100) / whole;
+    let percent = u8::try_from(percent.min(100)).unwrap_or(100);
+    let left = match is_known {
+        true => {
+            let seconds = whole.saturating_sub(sums.held) / speed;
+            format!(", about {} left", clock(seconds))
+        }
+        false => String::new(),
+    };
+    format!(
+        "{} {percent:3} %  {} of {}{per_second}  {time}{left}",
+        cells(percent),
+        size(sums.held),
+        size(whole)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_what_a_person_waits_for() {
+        let sums = |held, whole, received| Sums {
+            held,
+            whole,
+            received,
+        };
+        let gb = 1_000_000_000;
+        for (sums, seconds, expected) in [
+            (
+                sums(0, Some(4 * gb), 0),
+                0,
+                "[------------------------]   0 %  0 bytes of 4.0 GB  0:00",
+            ),
+            (
+                sums(2 * gb, Some(4 * gb), gb),
+                10,
+                "[############------------]  50 %  2.0 GB of 4.0 GB  100 MB/s  0:10, about 0:20 left",
+            ),
+            (sums(2 * gb, None, gb), 10, "2.0 GB  100 MB/s  0:10"),
+        ] {
+            assert_eq!(text(sums, seconds), expected);
+        }
+    }
+
+    #[test]
+    fn tenths_of_nothing_are_none() {
+        assert_eq!([tenths(0, 0), tenths(5, 0), tenths(99, 100)], [0, 0, 9]);
+    }
+}

@@ -1,0 +1,197 @@
+//! `kinora models pull`: downloads the missing files of models, several at a time.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kinora_download::{Downloader, Error, Source};
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
+
+use super::advice::explained;
+use super::board::Board;
+use super::size::size;
+use crate::cli::NamedArgs;
+use crate::config::{Config, Weights};
+use crate::count::count;
+use crate::failure::{Exit, Failure};
+use crate::output::{print, say};
+use crate::weights::{self, State, Weight};
+
+const TICK: Duration = Duration::from_millis(250);
+/// Threads for TLS and copying; downloads wait for the network most of the time.
+const THREADS_MAX: usize = 4;
+/// Trusted certificates besides the public ones, in the variable that other programs use.
+const CERTIFICATES: &str = "SSL_CERT_FILE";
+
+/// Downloads what is missing, and prints a line for each file.
+pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
+    let config = Config::load(&args.home)?;
+    let models = weights::models(&config, &args.names)?;
+    let files = weights::of_models(&config, &models)?;
+    if files.is_empty() {
+        print(&format!(
+            "{} needs no files: there is nothing to download.\n",
+            args.names.join(" ")
+        ));
+        return Ok(());
+    }
+    let (mut sources, mut failures) = (Vec::new(), Vec::new());
+    for file in &files {
+        match planned(file, &config.weights) {
+            Ok(source) => sources.extend(source),
+            Err(failure) => {
+                say(&failure.to_string());
+                failures.push(failure);
+            }
+        }
+    }
+    prepare(&sources, &config.weights)?;
+    if !sources.is_empty() {
+        failures.extend(download(&config.weights, sources)?);
+    }
+    match failures.first() {
+        None => Ok(()),
+        Some(first) => Err(Failure::new(format!(
+            "{} could not be had, see above",
+            count(u32::try_from(failures.len()).unwrap_or(u32::MAX), "file")
+        ))
+        .exit(first.kind())),
+    }
+}
+
+/// The download of a file; `None` if it is present.
+fn planned(file: &Weight, weights: &Weights) -> Result<Option<Source>, Failure> {
+    let path = file.path.display();
+    match file.state() {
+        State::Complete(bytes) => {
+            print(&format!("{path}: present, {}\n", size(bytes)));
+            return Ok(None);
+        }
+        State::Odd { found, expected } => {
+            return Err(Failure::new(format!(
+                "{path}: it has {found} bytes, and the configuration says {expected}. Remove the file to have it \
+                 downloaded, or correct its bytes and sha256 in the configuration."
+            )));
+        }
+        State::Unreadable(why) => return Err(Failure::new(format!("{path}: {why}."))),
+        State::Missing(_) => {}
+    }
+    let source = file.source.as_ref().and_then(|one| Some((one, one.url()?)));
+    let Some((source, url)) = source else {
+        return Err(Failure::new(format!(
+            "{path}: the configuration does not say where it comes from. Put it there, or add its url under \
+             [[engines.files]] (docs/models.md)."
+        )));
+    };
+    Ok(Some(source.source(weights.address(&url)?)))
+}
+
+/// Makes the folders, and checks that the disk can hold what is known to come.
+fn prepare(sources: &[Source], weights: &Weights) -> Result<(), Failure> {
+    for source in sources {
+        let folder = source.path.parent().unwrap_or(Path::new(""));
+        if !folder.as_os_str().is_empty() {
+            kinora_durable::make_folder(folder).map_err(|error| {
+                Failure::new(format!(
+                    "The folder {} cannot be made: {error}. Make it for this user, or write other paths into the \
+                     configuration.",
+                    folder.display()
+                ))
+            })?;
+        }
+    }
+    match (kinora_download::check_room(sources), sources.first()) {
+        (Err(error), Some(first)) => Err(explained(&error, first, weights)),
+        _ => Ok(()),
+    }
+}
+
+fn download(weights: &Weights, sources: Vec<Source>) -> Result<Vec<Failure>, Failure> {
+    let wrong = |error: Error| Failure::because("The section [weights] is invalid", error);
+    let options = weights.options(certificates()?)?;
+    let downloader = Downloader::new(options).map_err(wrong)?;
+    let downloads_max = weights.downloads_max as usize;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(downloads_max.min(THREADS_MAX))
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::because("The command could not start", error))?;
+    let done = runtime.block_on(all(weights, downloader, sources));
+    // A name lookup that hangs must not keep the process alive.
+    runtime.shutdown_background();
+    done
+}
+
+/// Downloads all files; returns the failures, which are printed already.
+async fn all(
+    weights: &Weights,
+    downloader: Downloader,
+    sources: Vec<Source>,
+) -> Result<Vec<Failure>, Failure> {
+    let board = Board::new(&sources);
+    let downloader = Arc::new(downloader);
+    let turns = Arc::new(Semaphore::new(weights.downloads_max as usize));
+    let mut running = JoinSet::new();
+    for (source, row) in sources.into_iter().zip(board.rows()) {
+        let (downloader, turns, row) = (downloader.clone(), turns.clone(), row.clone());
+        running.spawn(async move {
+            // Never closed, so there is always a turn.
+            let _turn = turns.acquire_owned().await;
+            let got = downloader.get(&source, &*row).await;
+            row.end();
+            (source, got)
+        });
+    }
+    let mut ticks = tokio::time::interval(TICK);
+    let interrupted = tokio::signal::ctrl_c();
+    tokio::pin!(interrupted);
+    let mut failures = Vec::new();
+    while !running.is_empty() {
+        tokio::select! {
+            ended = running.join_next() => {
+                board.clear();
+                if let Some(Ok((source, got))) = ended {
+                    failures.extend(told(&source, got, weights));
+                }
+            }
+            _ = ticks.tick() => board.draw(),
+            _ = &mut interrupted => {
+                let text = "Interrupted. Run the same command again to go on where it stopped.";
+                return Err(Failure::new(text).exit(Exit::Interrupted));
+            }
+        }
+    }
+    Ok(failures)
+}
+
+/// Prints what became of a file; returns its failure.
+fn told(source: &Source, got: Result<u64, Error>, weights: &Weights) -> Option<Failure> {
+    match got {
+        Ok(bytes) => {
+            let checked = match source.sha256 {
+                Some(_) => "SHA-256 is right",
+                None => "only its length was checked: the configuration has no sha256",
+            };
+            let (path, size) = (source.path.display(), size(bytes));
+            print(&format!("{path}: downloaded, {size}; {checked}\n"));
+            None
+        }
+        Err(error) => {
+            let failure = explained(&error, source, weights);
+            say(&failure.to_string());
+            Some(failure)
+        }
+    }
+}
+
+fn certificates() -> Result<Vec<u8>, Failure> {
+    let path = std::env::var_os(CERTIFICATES).filter(|path| !path.is_empty());
+    let Some(path) = path else {
+        return Ok(Vec::new());
+    };
+    std::fs::read(&path).map_err(|error| {
+        let what = format!("{CERTIFICATES}={} cannot be read", path.display());
+        Failure::because(what, error).exit(Exit::Usage)
+    })
+}

@@ -1,0 +1,263 @@
+//! The files of configured models: which each needs, where they come from and which are present.
+//! Looks at names and lengths; reads no file.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use kinora_contract::CardRecord;
+
+use crate::cli::HomeArgs;
+use crate::config::{Config, Engine, EngineFile};
+use crate::count::count;
+use crate::failure::Failure;
+use crate::hint;
+
+/// A file that an engine reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Weight {
+    pub(crate) path: PathBuf,
+    /// Where it comes from, if the configuration says so.
+    pub(crate) source: Option<EngineFile>,
+}
+
+/// The state of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// It is there, as long as the configuration says if it says so.
+    Complete(u64),
+    /// It is not there; an unfinished download has left this many bytes.
+    Missing(u64),
+    /// It is there with another length than the configuration says.
+    Odd { found: u64, expected: u64 },
+    /// Nobody can tell.
+    Unreadable(String),
+}
+
+impl Weight {
+    pub(crate) fn state(&self) -> State {
+        let expected = self.source.as_ref().and_then(|source| source.bytes);
+        match fs::metadata(&self.path) {
+            Ok(there) => match expected {
+                Some(expected) if expected != there.len() => State::Odd {
+                    found: there.len(),
+                    expected,
+                },
+                _ => State::Complete(there.len()),
+            },
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                State::Missing(kinora_download::partial_bytes(&self.path).unwrap_or(0))
+            }
+            Err(error) => State::Unreadable(error.to_string()),
+        }
+    }
+}
+
+/// The files of an engine: those that its settings name, and further ones with a source.
+pub(crate) fn of(engine: &Engine) -> Vec<Weight> {
+    let listed = engine.files.iter().map(|file| file.path.clone());
+    let mut weights: Vec<Weight> = Vec::new();
+    for path in engine.own_files().into_iter().chain(listed) {
+        if !weights.iter().any(|weight| weight.path == path) {
+            let source = engine.files.iter().find(|file| file.path == path);
+            weights.push(Weight {
+                source: source.cloned(),
+                path,
+            });
+        }
+    }
+    weights
+}
+
+/// The models with these ids or aliases.
+pub(crate) fn models<'c>(
+    config: &'c Config,
+    names: &[String],
+) -> Result<Vec<&'c CardRecord>, Failure> {
+    let known = |name: &String| {
+        let mut models = config.models.iter();
+        let found = models.find(|model| model.id == *name || model.aliases.contains(name));
+        found.ok_or_else(|| {
+            let ids: Vec<&str> = config.models.iter().map(|model| &*model.id).collect();
+            Failure::new(format!(
+                "The configuration has no model '{name}'; it has: {}. Name your configuration with --config.",
+                ids.join(", ")
+            ))
+        })
+    };
+    names.iter().map(known).collect()
+}
+
+/// The files of these models, each once.
+pub(crate) fn of_models(config: &Config, models: &[&CardRecord]) -> Result<Vec<Weight>, Failure> {
+    let mut weights: Vec<Weight> = Vec::new();
+    for model in models {
+        for weight in of(&config.engine(&model.engine)?) {
+            match weights.iter_mut().find(|one| one.path == weight.path) {
+                // Another engine may say where it comes from.
+                Some(one) => one.source = one.source.take().or(weight.source),
+                None => weights.push(weight),
+            }
+        }
+    }
+    Ok(weights)
+}
+
+/// Models with missing files.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Missing {
+    /// One for each engine.
+    models: Vec<String>,
+    /// Their missing files, each once.
+    files: Vec<Weight>,
+}
+
+/// The models with missing files, if there are any.
+pub(crate) fn missing(config: &Config) -> Option<Missing> {
+    let mut missing = Missing::default();
+    let mut seen = Vec::new();
+    for model in &config.models {
+        if seen.contains(&&model.engine) {
+            continue;
+        }
+        seen.push(&model.engine);
+        let Ok(engine) = config.engine(&model.engine) else {
+            continue;
+        };
+        let absent = of(&engine)
+            .into_iter()
+            .filter(|weight| matches!(weight.state(), State::Missing(_)));
+        let absent: Vec<Weight> = absent.collect();
+        if !absent.is_empty() {
+            missing.models.push(model.id.clone());
+        }
+        for weight in absent {
+            if !missing.files.iter().any(|one| one.path == weight.path) {
+                missing.files.push(weight);
+            }
+        }
+    }
+    (!missing.files.is_empty()).then_some(missing)
+}
+
+impl Missing {
+    /// The missing files, and the command that downloads them.
+    pub(crate) fn advice(&self, home: &HomeArgs) -> String {
+        let number = u32::try_from(self.files.len()).unwrap_or(u32::MAX);
+        let mut text = format!(
+            "{} missing for {}",
+            count(number, "file"),
+            self.models.join(", ")
+        );
+        if self.files.iter().any(|file| file.source.is_some()) {
+            let words = format!("models pull {}", self.models.join(" "));
+            text = format!("{text}; download with: {}", hint::command(&words, home));
+        }
+        for file in self.files.iter().filter(|file| file.source.is_none()) {
+            let path = file.path.display();
+            text = format!("{text}; the configuration has no url for {path}: put it there");
+        }
+        text
+    }
+}
+
+/// Says in the log which files are missing, and how to get them, if this process has a worker.
+pub(crate) fn warn_of_missing(config: &Config, home: &HomeArgs) {
+    if !config.worker.enabled {
+        return;
+    }
+    if let Some(missing) = missing(config) {
+        tracing::warn!(
+            "{}. Tasks of these models fail until then",
+            missing.advice(home)
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(folder: &std::path::Path) -> Config {
+        let engine = |name: &str, files: &str| {
+            format!(
+                "[[engines]]\nname = \"{name}\"\nkind = \"process\"\ncommand = [\"sh\"]\n\
+                 describe = {{ fps = 16, features = {{ text_to_video = true }} }}\n{files}\
+                 [[models]]\nid = \"{name}-model\"\naliases = [\"{name}-alias\"]\nengine = \"{name}\"\n"
+            )
+        };
+        let file = |name: &str| {
+            let path = folder.join(name);
+            format!(
+                "[[engines.files]]\npath = \"{}\"\nurl = \"https://a/{name}\"\nbytes = 3\n",
+                path.display()
+            )
+        };
+        let text = engine("one", &(file("a") + &file("b"))) + &engine("two", &file("b"));
+        let path = folder.join("kinora.toml");
+        fs::write(&path, text).unwrap();
+        let config = Config::read(Some(&path), &[]).unwrap();
+        config.check().unwrap();
+        config
+    }
+
+    #[test]
+    fn models_are_found_by_id_and_alias_and_share_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path());
+        let of = |names: &[&str]| {
+            let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+            let models = models(&config, &names)?;
+            of_models(&config, &models).map(|weights| weights.len())
+        };
+        assert_eq!(of(&["one-model"]).unwrap(), 2);
+        assert_eq!(of(&["two-alias"]).unwrap(), 1);
+        assert_eq!(of(&["one-alias", "two-model"]).unwrap(), 2);
+        let error = of(&["three"]).unwrap_err().to_string();
+        for part in ["'three'", "one-model, two-model", "--config"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_state_of_a_file_is_that_of_its_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let config = config(folder.path());
+        let weight = of(&config.engines[1]).remove(0);
+        assert_eq!(weight.state(), State::Missing(0));
+        fs::write(folder.path().join(".b.part"), "12").unwrap();
+        assert_eq!(weight.state(), State::Missing(2));
+        fs::write(&weight.path, "1234").unwrap();
+        let (found, expected) = (4, 3);
+        assert_eq!(weight.state(), State::Odd { found, expected });
+        fs::write(&weight.path, "123").unwrap();
+        assert_eq!(weight.state(), State::Complete(3));
+    }
+
+    #[test]
+    fn one_command_gets_all_missing_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = config(folder.path());
+        let home = HomeArgs {
+            data: None,
+            config: Some("k.toml".into()),
+        };
+        let advice = missing(&config).unwrap().advice(&home);
+        assert!(
+            advice.starts_with("2 files missing for one-model, two-model; "),
+            "{advice}"
+        );
+        let command = "models pull one-model two-model --config k.toml";
+        assert!(advice.ends_with(command), "{advice}");
+        fs::write(folder.path().join("b"), "123").unwrap();
+        let advice = missing(&config).unwrap().advice(&home);
+        assert!(
+            advice.contains("models pull one-model --config"),
+            "{advice}"
+        );
+        fs::write(folder.path().join("a"), "123").unwrap();
+        assert_eq!(missing(&config), None);
+        config.engines.clear();
+        assert_eq!(missing(&config), None);
+    }
+}

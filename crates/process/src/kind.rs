@@ -1,0 +1,154 @@
+//! The settings of a command as an engine.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kinora_engine::{
+    Engine, EngineError, EngineKind, FilesReport, FrameKind, KindError, Output, Planner, Program,
+};
+use serde::Deserialize;
+
+use crate::describe::Describe;
+use crate::planner::PromisedPlanner;
+
+/// A command that speaks the engine protocol.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessKind {
+    /// The program and its arguments.
+    command: Vec<String>,
+    /// The folder in which it starts; without it, that of the service.
+    working_folder: Option<PathBuf>,
+    /// One process for each, as `CUDA_VISIBLE_DEVICES`.
+    #[serde(default)]
+    devices: Vec<String>,
+    /// Variables of its environment.
+    #[serde(default)]
+    environment: BTreeMap<String, String>,
+    /// Handed to the command as JSON.
+    #[serde(default)]
+    settings: toml::Table,
+    describe: Describe,
+}
+
+impl EngineKind for ProcessKind {
+    fn check(&self, confined: bool) -> Result<(), KindError> {
+        let wrong = |what: &str| Err(KindError(what.to_owned()));
+        if self.command.first().is_none_or(String::is_empty) {
+            return wrong("command must name a program");
+        }
+        if confined {
+            return wrong(
+                "a command of yours cannot be sandboxed by Kinora; set host.sandbox = false, and run it as you trust it",
+            );
+        }
+        let is_name = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
+        if !self.environment.keys().all(is_name) {
+            return wrong("environment has a name that no variable can have");
+        }
+        if self.devices.iter().any(String::is_empty) {
+            return wrong("devices must not be empty texts");
+        }
+        self.describe.check()
+    }
+
+    fn output(&self) -> Output<'_> {
+        Output::Frames(self)
+    }
+
+    fn device(&self) -> Option<String> {
+        (!self.devices.is_empty()).then(|| self.devices.join(", "))
+    }
+}
+
+impl FrameKind for ProcessKind {
+    fn planner(&self, name: &str) -> Result<Arc<dyn Planner>, KindError> {
+        let Describe {
+            version,
+            is_trained,
+            ..
+        } = &self.describe;
+        let promises = self.describe.promises();
+        Ok(Arc::new(PromisedPlanner::new(
+            name,
+            version,
+            *is_trained,
+            promises,
+        )))
+    }
+
+    fn open(&self, name: &str) -> Result<Box<dyn Engine>, EngineError> {
+        // It has a program of its own, which is started instead.
+        Err(EngineError::Unsupported(format!("{name} is a command")))
+    }
+
+    fn check_files(&self) -> Option<FilesReport> {
+        let name = self.command.first().map_or("", String::as_str);
+        let is_there = finds(name);
+        let state = if is_there { "found" } else { "not found" };
+        Some(FilesReport {
+            is_good: is_there,
+            text: format!("command {name}: {state}"),
+        })
+    }
+
+    fn program(&self) -> Option<Program> {
+        Some(Program {
+            command: self.command.clone(),
+            environment: self.environment.clone(),
+            folder: self.working_folder.clone(),
+            devices: self.devices.clone(),
+            settings: json(&toml::Value::Table(self.settings.clone())),
+            promises: self.describe.promises(),
+        })
+    }
+}
+
+/// The same in JSON, where a date is text.
+fn json(value: &toml::Value) -> serde_json::Value {
+    match value {
+        toml::Value::String(text) => text.clone().into(),
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(is_true) => (*is_true).into(),
+        toml::Value::Datetime(date) => date.to_string().into(),
+        toml::Value::Array(values) => values.iter().map(json).collect(),
+        toml::Value::Table(table) => {
+            let rows = table.iter().map(|(key, value)| (key.clone(), json(value)));
+            serde_json::Value::Object(rows.collect())
+        }
+    }
+}
+
+/// Whether a program can be started by this name: a path, or a file in a folder of `PATH`.
+fn finds(name: &str) -> bool {
+    if name.contains('/') {
+        return Path::new(name).is_file();
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).any(|folder| folder.join(name).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_by_its_path_and_by_its_name() {
+        assert!(finds("/bin/sh") && finds("sh"));
+        assert!(!finds("/bin/no-such-program") && !finds("no-such-program") && !finds(""));
+    }
+
+    #[test]
+    fn settings_become_json() {
+        let table = "command = [\"a\"]\nsettings = { steps = 30, model = \"b\", since = 2026-11-25, more = [1.5, { is = true }] }\n\
+                     describe = { fps = 16, features = {} }";
+        let kind: ProcessKind = toml::from_str(table).unwrap();
+        let program = kind.program().unwrap();
+        assert_eq!(
+            program.settings,
+            serde_json::json!({"steps": 30, "model": "b", "since": "2026-11-25", "more": [1.5, {"is": true}]})
+        );
+    }
+}

@@ -1,0 +1,180 @@
+//! Plans the clips of a command without it.
+
+use kinora_contract::limits::SECONDS_MAX;
+use kinora_contract::{Seconds, VideoSpec};
+use kinora_engine::{
+    Clip, Description, EngineError, Materials, Planner, Promises, frames_of_edit,
+    refuse_unsupported,
+};
+
+/// More frames than any allowed length has at any allowed rate.
+const FRAMES_MAX: u32 = 3_600;
+
+/// The plan of a command's clips: the requested size and length at the engine's own rate. The host has them rendered on
+/// the engine's grid, and takes the middle.
+#[derive(Clone, Debug)]
+pub struct PromisedPlanner {
+    description: Description,
+    fps: u32,
+}
+
+fn unsupported<T>(what: &str) -> Result<T, EngineError> {
+    Err(EngineError::Unsupported(what.to_owned()))
+}
+
+impl PromisedPlanner {
+    /// Plans by what is promised of the engine `name`.
+    pub fn new(name: &str, version: &str, is_trained: bool, promises: Promises) -> Self {
+        Self {
+            description: Description {
+                name: name.to_owned(),
+                version: version.to_owned(),
+                features: promises.features,
+                is_trained,
+                final_from_video: promises.features.draft,
+            },
+            fps: promises.fps,
+        }
+    }
+
+    /// An edit has the size of its source, and its length at the engine's own rate.
+    fn edited(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+        let source = materials.source.as_deref();
+        let frames = source.and_then(|source| frames_of_edit(source, self.fps));
+        let Some((source, frames)) = source.zip(frames) else {
+            // The request was accepted: not the client's fault.
+            return Err(EngineError::Failed(
+                "the source video is missing".to_owned(),
+            ));
+        };
+        Ok(Clip {
+            size: source.size(),
+            fps: self.fps,
+            frames,
+            audio: spec.generate_audio,
+        })
+    }
+}
+
+impl Planner for PromisedPlanner {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn decides_length(&self, spec: &VideoSpec) -> bool {
+        spec.seconds == Seconds::Auto && spec.edit.is_none()
+    }
+
+    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+        refuse_unsupported(self.description.features, spec)?;
+        let clip = match (&spec.edit, spec.render_size(), spec.seconds) {
+            (Some(_), ..) => self.edited(spec, materials)?,
+            (None, Some(size), seconds) => Clip {
+                size,
+                fps: self.fps,
+                frames: match seconds {
+                    Seconds::Fixed(seconds) => seconds.saturating_mul(self.fps),
+                    Seconds::Auto => SECONDS_MAX * self.fps,
+                },
+                audio: spec.generate_audio,
+            },
+            (None, None, _) => return unsupported("a shape that follows an image"),
+        };
+        if clip.frames == 0 || clip.frames > FRAMES_MAX {
+            return unsupported("a clip of this length");
+        }
+        Ok(clip)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Size};
+
+    use super::*;
+    use crate::describe::Describe;
+
+    fn planner(features: &str) -> PromisedPlanner {
+        let table = format!("fps = 16\nfeatures = {{ {features} }}");
+        let describe: Describe = toml::from_str(&table).unwrap();
+        PromisedPlanner::new("wan", "1", true, describe.promises())
+    }
+
+    fn spec() -> VideoSpec {
+        VideoSpec {
+            version: SPEC_VERSION,
+            model: "model".to_owned(),
+            prompt: "A kite over a beach".to_owned(),
+            negative_prompt: None,
+            seconds: Seconds::Fixed(5),
+            frame: FrameSize::Fixed(Size::new(854, 480)),
+            seed: 11,
+            generate_audio: false,
+            inputs: Inputs::Text,
+            draft: false,
+            final_of: None,
+            edit: None,
+        }
+    }
+
+    #[test]
+    fn a_clip_has_the_requested_size_and_length_at_the_engine_s_rate() {
+        let clip = planner("text_to_video = true").plan(&spec(), &Materials::default());
+        let clip = clip.unwrap();
+        assert_eq!(
+            (clip.size, clip.fps, clip.frames),
+            (Size::new(854, 480), 16, 80)
+        );
+        assert!(!clip.audio);
+    }
+
+    #[test]
+    fn a_length_that_the_engine_decides_is_planned_as_the_longest() {
+        let planner = planner("text_to_video = true, auto_duration = true");
+        assert!(!planner.decides_length(&spec()));
+        let spec = VideoSpec {
+            seconds: Seconds::Auto,
+            ..spec()
+        };
+        assert!(planner.decides_length(&spec));
+        let clip = planner.plan(&spec, &Materials::default()).unwrap();
+        assert_eq!(clip.frames, 15 * 16);
+    }
+
+    #[test]
+    fn what_the_operator_did_not_promise_is_refused() {
+        let refused = |planner: PromisedPlanner, spec: VideoSpec| {
+            let plan = planner.plan(&spec, &Materials::default());
+            matches!(plan, Err(EngineError::Unsupported(_)))
+        };
+        let text = || planner("text_to_video = true");
+        assert!(refused(planner("first_frame = true"), spec()));
+        for spec in [
+            VideoSpec {
+                generate_audio: true,
+                ..spec()
+            },
+            VideoSpec {
+                draft: true,
+                ..spec()
+            },
+            VideoSpec {
+                negative_prompt: Some("text".to_owned()),
+                ..spec()
+            },
+            VideoSpec {
+                seconds: Seconds::Auto,
+                ..spec()
+            },
+            VideoSpec {
+                inputs: Inputs::Frames {
+                    first: "a".to_owned(),
+                    last: None,
+                },
+                ..spec()
+            },
+        ] {
+            assert!(refused(text(), spec));
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! How a server behaves: what a test may change at any time.
+
+/// How jobs fare, those at work included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Works {
+    /// They are pending at the first look, run at the second and are done at the third.
+    Well,
+    /// They begin and never end.
+    Endless,
+    /// They begin and fail with an exception of this type.
+    Badly(&'static str),
+}
+
+/// A server's behaviour.
+#[derive(Clone, Debug)]
+pub struct Behaviour {
+    /// How jobs fare.
+    pub works: Works,
+    /// Whether it takes connections and never answers.
+    pub is_silent: bool,
+    /// The bytes of every film.
+    pub film: Vec<u8>,
+    /// The key of the outputs: `images` of core nodes, `gifs` of VideoHelperSuite.
+    pub key: &'static str,
+    /// Number of looks into the history of a completed job that come too early.
+    pub lag: u32,
+    /// Whether it has `POST /api/jobs/{id}/cancel`.
+    pub has_cancel: bool,
+    /// Whether it refuses a second job of the same name with 409; otherwise that runs too.
+    pub refuses_duplicates: bool,
+    /// Number of submits that it takes and does not answer.
+    pub unanswered: u32,
+    /// Number of submits that it neither takes nor answers.
+    pub lost: u32,
+    /// Whether it gives jobs names of its own, as before 0.25.0.
+    pub names_jobs: bool,
+    /// Classes that it lacks.
+    pub lacks: Vec<&'static str>,
+    /// The models that it has.
+    pub models: Vec<&'static str>,
+    /// A header without whose value it answers 401.
+    pub wants: Option<(&'static str, &'static str)>,
+    /// Its version.
+    pub version: &'static str,
+}
+
+impl Default for Behaviour {
+    fn default() -> Self {
+        Self {
+            works: Works::Well,
+            is_silent: false,
+            film: b"\0\0\0\x18ftypisom".to_vec(),
+            key: "images",
+            lag: 0,
+            has_cancel: true,
+            refuses_duplicates: false,
+            unanswered: 0,
+            lost: 0,
+            names_jobs: false,
+            lacks: Vec::new(),
+            models: vec!["model.safetensors"],
+            wants: None,
+            version: "0.33.0",
+        }
+    }
+}

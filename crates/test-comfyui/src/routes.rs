@@ -1,0 +1,191 @@
+//! What a server answers, and what it remembers of having been asked.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::behaviour::Behaviour;
+use crate::classes;
+use crate::http::{Answer, Request};
+use crate::jobs::Jobs;
+use crate::socket::Sockets;
+
+/// Everything that a server knows.
+#[derive(Default)]
+pub(crate) struct State {
+    pub(crate) behaviour: Behaviour,
+    pub(crate) jobs: Jobs,
+    pub(crate) sockets: Sockets,
+    pub(crate) requests: Vec<Request>,
+    /// The names of all jobs that began, in their order; one that ran twice is there twice.
+    pub(crate) begun: Vec<String>,
+    /// The names of jobs that were stopped.
+    pub(crate) stopped: Vec<String>,
+    /// The graph of each begun job.
+    pub(crate) graphs: Vec<Value>,
+    /// Uploaded files by name, with their folder.
+    pub(crate) uploads: BTreeMap<String, Vec<u8>>,
+    /// Number of looks at jobs that were there.
+    pub(crate) looks: usize,
+}
+
+impl State {
+    /// Answers a request; `None` closes the connection without an answer.
+    pub(crate) fn answer(&mut self, request: &Request) -> Option<Answer> {
+        if let Some((name, value)) = self.behaviour.wants
+            && request.header(name) != Some(value)
+        {
+            return Some(Answer::json(401, &json!({"error": "unauthorized"})));
+        }
+        let (method, path) = request.line.split_once(' ').unwrap_or_default();
+        let segments: Vec<&str> = path.split('/').skip(1).collect();
+        Some(match (method, &segments[..]) {
+            ("GET", ["system_stats"]) => {
+                let version = self.behaviour.version;
+                Answer::json(
+                    200,
+                    &json!({"system": {"comfyui_version": version}, "devices": []}),
+                )
+            }
+            ("GET", ["object_info", class]) => {
+                let info = classes::info(class, &self.behaviour);
+                let found = info.map_or(json!({}), |info| json!({*class: info}));
+                Answer::json(200, &found)
+            }
+            ("POST", ["prompt"]) => return self.submit(&request.json()),
+            ("GET", ["api", "jobs", id]) => self.look(id),
+            ("POST", ["api", "jobs", id, "cancel"]) => self.cancel(id),
+            ("GET", ["history", id]) => Answer::json(200, &self.jobs.history(id, &self.behaviour)),
+            ("POST", ["queue"]) => {
+                let ids = request.json()["delete"]
+                    .as_array()
+                    .cloned()
+                    .unwrap_or_default();
+                for id in ids.iter().filter_map(Value::as_str) {
+                    if self.jobs.delete(id) {
+                        self.stopped.push(id.to_owned());
+                    }
+                }
+                Answer::json(200, &json!({}))
+            }
+            ("POST", ["interrupt"]) => {
+                let body = request.json();
+                let id = body["prompt_id"].as_str().unwrap_or_default();
+                if self.jobs.interrupt(id) {
+                    self.stopped.push(id.to_owned());
+                }
+                Answer::json(200, &json!({}))
+            }
+            ("POST", ["upload", "image"]) => self.upload(request),
+            ("GET", ["view"]) => self.view(request),
+            _ => Answer::no_route(),
+        })
+    }
+
+    fn submit(&mut self, sent: &Value) -> Option<Answer> {
+        if self.behaviour.lost > 0 {
+            self.behaviour.lost -= 1;
+            return None;
+        }
+        let given = sent["prompt_id"].as_str().unwrap_or_default();
+        if !is_uuid(given) {
+            let error = json!({"type": "invalid_prompt_id", "message": "prompt_id must be a UUID"});
+            return Some(Answer::json(
+                400,
+                &json!({"error": error, "node_errors": {}}),
+            ));
+        }
+        let (graph, uploads) = (&sent["prompt"], &self.uploads);
+        let refusal = classes::refusal(graph, &self.behaviour, |file| uploads.contains_key(file));
+        if let Some(refusal) = refusal {
+            return Some(Answer::json(400, &refusal));
+        }
+        if self.behaviour.refuses_duplicates && self.jobs.has(given) {
+            return Some(Answer::json(
+                409,
+                &json!({"error": "prompt_id already exists"}),
+            ));
+        }
+        let id = match self.behaviour.names_jobs {
+            true => "00000000-0000-4000-8000-000000000000",
+            false => given,
+        };
+        self.jobs.submit(id, graph.clone(), &self.behaviour);
+        self.begun.push(id.to_owned());
+        self.graphs.push(graph.clone());
+        if self.behaviour.unanswered > 0 {
+            self.behaviour.unanswered -= 1;
+            return None;
+        }
+        let answer = json!({"prompt_id": id, "number": self.begun.len(), "node_errors": {}});
+        Some(Answer::json(200, &answer))
+    }
+
+    fn look(&mut self, id: &str) -> Answer {
+        match self.jobs.look(id, &self.behaviour) {
+            Some(job) => {
+                self.looks += 1;
+                Answer::json(200, &job)
+            }
+            None => Answer::json(404, &json!({"error": "Job not found"})),
+        }
+    }
+
+    fn cancel(&mut self, id: &str) -> Answer {
+        if !self.behaviour.has_cancel {
+            return Answer::no_route();
+        }
+        if !self.jobs.has(id) {
+            return Answer::json(404, &json!({"error": "Job not found"}));
+        }
+        let is_stopped = self.jobs.delete(id) || self.jobs.interrupt(id);
+        if is_stopped {
+            self.stopped.push(id.to_owned());
+        }
+        Answer::json(200, &json!({"cancelled": is_stopped}))
+    }
+
+    fn upload(&mut self, request: &Request) -> Answer {
+        let form = request.form();
+        let field = |name: &str| {
+            let found = form.iter().find(|(one, ..)| one == name);
+            found.map(|(_, _, bytes)| String::from_utf8_lossy(bytes).into_owned())
+        };
+        let file = form.iter().find(|(name, ..)| name == "image");
+        let Some((_, Some(name), bytes)) = file else {
+            return Answer::json(400, &json!({}));
+        };
+        let folder = field("subfolder").unwrap_or_default();
+        let whole = match folder.is_empty() {
+            true => name.clone(),
+            false => format!("{folder}/{name}"),
+        };
+        self.uploads.insert(whole, bytes.clone());
+        Answer::json(
+            200,
+            &json!({"name": name, "subfolder": folder, "type": "input"}),
+        )
+    }
+
+    fn view(&self, request: &Request) -> Answer {
+        let name = request.parameter("filename");
+        let is_film = name.ends_with(".mp4") && request.parameter("type") == "output";
+        match is_film {
+            true => Answer {
+                status: 200,
+                kind: "video/mp4",
+                body: self.behaviour.film.clone(),
+            },
+            false => Answer::no_route(),
+        }
+    }
+}
+
+/// As ComfyUI demands of a name: a UUID in lower case.
+fn is_uuid(text: &str) -> bool {
+    let lengths: Vec<usize> = text.split('-').map(str::len).collect();
+    lengths == [8, 4, 4, 4, 12]
+        && text
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-'))
+}

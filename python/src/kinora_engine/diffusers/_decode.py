@@ -1,0 +1,67 @@
+"""From a pipeline's result to frames and sound.
+
+The decoder's output stays on its device, in its own type, and is scaled, cast and copied one frame at a time: the clip as floats
+never exists in main memory.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .._job import Job
+from .._outputs import Output
+
+
+class Captured:
+    """The decoder's output, `[batch][3][frames][height][width]`, -1.0 to 1.0, if the pipeline's processor got it."""
+
+    def __init__(self) -> None:
+        self.video: Any = None
+
+
+@contextmanager
+def captured(pipe: Any) -> Iterator[Captured]:
+    """Within this, the pipeline's video processor keeps the decoder's output and returns it unchanged."""
+    processor = getattr(pipe, "video_processor", None)
+    capture = Captured()
+    if not hasattr(processor, "postprocess_video"):
+        yield capture
+        return
+
+    def postprocess_video(video: Any, *_: Any, **__: Any) -> Any:
+        capture.video = video
+        return video
+
+    assert processor is not None
+    processor.postprocess_video = postprocess_video
+    try:
+        yield capture
+    finally:
+        del processor.postprocess_video
+
+
+def outputs(pipe: Any, result: Any, capture: Captured, job: Job) -> Iterator[Output]:
+    """The frames, then the sound if the clip has one."""
+    yield job.rgb(_frames(result, capture, job))
+    if job.clip.audio:
+        sound, rate = _sound(pipe, result)
+        yield job.sound(sound, rate)
+
+
+def _frames(result: Any, capture: Captured, job: Job) -> Iterator[Any]:
+    if capture.video is None:
+        for frame in result.frames[0][: job.frames]:
+            yield frame
+        return
+    video = capture.video[0]
+    for index in range(video.shape[1]):
+        # Decoders overshoot, as the pipelines' own processor expects. NaN passes the clamp, and fails the job.
+        yield video[:, index].float().mul(0.5).add(0.5).clamp(0.0, 1.0)
+
+
+def _sound(pipe: Any, result: Any) -> tuple[Any, int]:
+    vocoder = getattr(pipe, "vocoder", None)
+    audio = getattr(result, "audio", None)
+    if vocoder is None or audio is None:
+        raise RuntimeError(f"{type(pipe).__name__} made no sound")
+    return audio[0], int(vocoder.config.output_sampling_rate)

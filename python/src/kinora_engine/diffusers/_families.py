@@ -1,0 +1,57 @@
+"""What each pipeline class of diffusers can do. Source: the signatures and checks of diffusers 0.42.1.
+
+Sizes and rates are those that the authors trained with. `settings.describe` overrides them.
+"""
+
+from dataclasses import dataclass
+
+from .._description import Features, Frames
+
+
+@dataclass(frozen=True)
+class Family:
+    """Defaults of one pipeline class."""
+
+    features: Features
+    size_multiple: int
+    frames: Frames
+    fps: int
+
+
+_TEXT = Features(text_to_video=True, negative_prompt=True)
+_FIRST = Features(first_frame=True, negative_prompt=True)
+_BOTH_ENDS = Features(first_frame=True, last_frame=True, negative_prompt=True)
+_EDIT = Features(edit=True, negative_prompt=True)
+_CONDITION = Features(text_to_video=True, first_frame=True, last_frame=True, negative_prompt=True)
+_VACE = Features(
+    text_to_video=True, first_frame=True, last_frame=True, reference_images_max=4, negative_prompt=True, edit=True
+)
+_LTX2_TEXT = Features(text_to_video=True, audio_output=True, negative_prompt=True)
+_LTX2_FIRST = Features(first_frame=True, audio_output=True, negative_prompt=True)
+_LTX2_CONDITION = Features(text_to_video=True, first_frame=True, last_frame=True, audio_output=True, negative_prompt=True)
+
+_BY_4, _BY_8, _BY_6 = Frames(4, 1), Frames(8, 1), Frames(6, 1)
+
+FAMILIES = {
+    "WanPipeline": Family(_TEXT, 16, _BY_4, 16),
+    "WanImageToVideoPipeline": Family(_BOTH_ENDS, 16, _BY_4, 16),
+    "WanVACEPipeline": Family(_VACE, 16, _BY_4, 16),
+    "WanVideoToVideoPipeline": Family(_EDIT, 16, _BY_4, 16),
+    "HunyuanVideoPipeline": Family(_TEXT, 16, _BY_4, 24),
+    "HunyuanVideoImageToVideoPipeline": Family(_FIRST, 16, _BY_4, 24),
+    "HunyuanVideo15Pipeline": Family(_TEXT, 16, _BY_4, 24),
+    "LTXPipeline": Family(_TEXT, 32, _BY_8, 24),
+    "LTXImageToVideoPipeline": Family(_FIRST, 32, _BY_8, 24),
+    "LTXConditionPipeline": Family(_CONDITION, 32, _BY_8, 24),
+    "LTX2Pipeline": Family(_LTX2_TEXT, 32, _BY_8, 24),
+    "LTX2ImageToVideoPipeline": Family(_LTX2_FIRST, 32, _BY_8, 24),
+    "LTX2ConditionPipeline": Family(_LTX2_CONDITION, 32, _BY_8, 24),
+    "CogVideoXPipeline": Family(_TEXT, 16, _BY_4, 8),
+    "CogVideoXImageToVideoPipeline": Family(_FIRST, 16, _BY_4, 8),
+    "CogVideoXVideoToVideoPipeline": Family(_EDIT, 16, _BY_4, 8),
+    "SkyReelsV2Pipeline": Family(_TEXT, 16, _BY_4, 24),
+    "SanaVideoPipeline": Family(_TEXT, 32, _BY_4, 16),
+    "MochiPipeline": Family(_TEXT, 16, _BY_6, 30),
+    "Kandinsky5T2VPipeline": Family(_TEXT, 16, _BY_4, 24),
+    "Kandinsky5I2VPipeline": Family(_FIRST, 16, _BY_4, 24),
+}

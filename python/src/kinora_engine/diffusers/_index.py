@@ -1,0 +1,91 @@
+"""Reads a model's JSON files, and describes the engine from them. Imports neither torch nor diffusers."""
+
+import json
+from dataclasses import asdict, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from .._description import Description, Features, Frames
+from ._families import FAMILIES, Family
+from ._settings import Settings
+
+INDEX = "model_index.json"
+
+
+def describe(settings: Settings) -> Description:
+    """The engine's description.
+
+    Raises:
+        ValueError: the model cannot be found, or its class is unknown and `settings.describe` does not describe it.
+    """
+    class_name = settings.pipeline or pipeline_class(settings.model)
+    family = FAMILIES.get(class_name)
+    if family is None and not {"size_multiple", "frames", "features"} <= set(settings.describe):
+        raise ValueError(f"{class_name} is not known: settings.describe needs size_multiple, frames, fps and features")
+    family = _corrected(family or Family(Features(), 1, Frames(), 0), class_name, settings)
+    said = settings.describe
+    features = asdict(replace(family.features, draft=settings.draft_steps > 0 and family.features.edit))
+    unknown = sorted(set(said.get("features", {})) - set(features))
+    if unknown:
+        raise ValueError(f"unknown features in settings.describe: {', '.join(unknown)}")
+    return Description(
+        features=Features(**{**features, **said.get("features", {})}),
+        size_multiple=int(said.get("size_multiple", family.size_multiple)),
+        frames=Frames(**said["frames"]) if "frames" in said else family.frames,
+        fps=int(said.get("fps", family.fps)),
+        name=class_name,
+        version=_diffusers_version(),
+        yield_seconds=settings.yield_seconds,
+    )
+
+
+def pipeline_class(model: str) -> str:
+    """The class that `model_index.json` names.
+
+    Raises:
+        ValueError: there is no such file.
+    """
+    index = _json(model, INDEX)
+    if index is None:
+        raise ValueError(f"{model} has no {INDEX} here; if it is a repository id, download it first or set settings.pipeline")
+    return str(index["_class_name"])
+
+
+def _corrected(family: Family, class_name: str, settings: Settings) -> Family:
+    """Wan's grid depends on its decoder: 16 pixels, but 32 for TI2V-5B, which also runs at 24 frames per second."""
+    if not class_name.startswith("Wan"):
+        return family
+    vae = _json(settings.model, "vae/config.json") or {}
+    transformer = _json(settings.model, "transformer/config.json") or {}
+    patch = transformer.get("patch_size") or [1, 2, 2]
+    scale = int(vae.get("scale_factor_spatial") or 8)
+    if scale == 16:
+        family = replace(family, fps=24)
+    return replace(family, size_multiple=scale * int(patch[1]))
+
+
+def _json(model: str, name: str) -> dict[str, Any] | None:
+    path = Path(model) / name
+    if not path.is_file():
+        path = _cached(model, name) or path
+    return json.loads(path.read_bytes()) if path.is_file() else None
+
+
+def _cached(model: str, name: str) -> Path | None:
+    """The file in the local cache of the hub, which may need a download first."""
+    if model.count("/") != 1 or model.startswith((".", "/", "~")):
+        return None
+    try:
+        from huggingface_hub import hf_hub_download
+
+        return Path(hf_hub_download(model, name))
+    except Exception:
+        return None
+
+
+def _diffusers_version() -> str:
+    try:
+        return f"diffusers {version('diffusers')}"
+    except PackageNotFoundError:
+        return ""

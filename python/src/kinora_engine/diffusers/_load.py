@@ -1,0 +1,73 @@
+"""Loads a pipeline and sets its switches for memory and speed. Call it inside a phase: it imports torch."""
+
+from typing import Any
+
+from ._settings import Settings
+
+DENOISERS = ("transformer", "transformer_2", "unet")
+
+
+def load_pipeline(settings: Settings) -> Any:
+    """A pipeline, ready to run.
+
+    Raises:
+        Exception: as diffusers raises it.
+    """
+    import diffusers
+    import torch
+
+    options = dict(settings.components)
+    if settings.quantization:
+        options["quantization_config"] = diffusers.PipelineQuantizationConfig(**settings.quantization)
+    base = getattr(diffusers, settings.pipeline) if settings.pipeline else diffusers.DiffusionPipeline
+    pipe = base.from_pretrained(settings.model, torch_dtype=getattr(torch, settings.dtype), **options)
+    pipe.set_progress_bar_config(disable=True)
+    _load_loras(pipe, settings)
+    if settings.vae_tiling:
+        pipe.vae.enable_tiling()
+    if settings.vae_slicing:
+        pipe.vae.enable_slicing()
+    for denoiser in denoisers(pipe):
+        if settings.attention:
+            denoiser.set_attention_backend(settings.attention)
+        if settings.cache:
+            denoiser.enable_cache(_cache_config(diffusers, settings.cache))
+        if settings.compile:
+            denoiser.compile_repeated_blocks()
+    _place(pipe, torch, settings)
+    return pipe
+
+
+def denoisers(pipe: Any) -> list[Any]:
+    """The networks that run once a step or more."""
+    found = (getattr(pipe, name, None) for name in DENOISERS)
+    return [denoiser for denoiser in found if denoiser is not None]
+
+
+def _cache_config(diffusers: Any, cache: dict[str, Any]) -> Any:
+    arguments = dict(cache)
+    return getattr(diffusers, arguments.pop("type"))(**arguments)
+
+
+def _load_loras(pipe: Any, settings: Settings) -> None:
+    names, scales = [], []
+    for lora in settings.loras:
+        arguments = dict(lora)
+        names.append(arguments.pop("name"))
+        scales.append(float(arguments.pop("scale", 1.0)))
+        pipe.load_lora_weights(arguments.pop("path"), adapter_name=names[-1], **arguments)
+    if names:
+        pipe.set_adapters(names, scales)
+
+
+def _place(pipe: Any, torch: Any, settings: Settings) -> None:
+    device = settings.torch_device or ("cuda" if torch.cuda.is_available() else "cpu")
+    options = settings.offload_options
+    if settings.offload == "model":
+        pipe.enable_model_cpu_offload(device=device, **options)
+    elif settings.offload == "sequential":
+        pipe.enable_sequential_cpu_offload(device=device, **options)
+    elif settings.offload == "group":
+        pipe.enable_group_offload(onload_device=torch.device(device), **options)
+    else:
+        pipe.to(device)
