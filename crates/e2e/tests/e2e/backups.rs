@@ -205,7 +205,7 @@ fn an_interrupted_backup_is_never_taken_for_one() {
         assert!(!to.exists() && partial.exists(), "{point}");
         if point != "backup.described" {
             let empty = DataFolder::to_restore(server.data());
-            assert_fails_with(&run(restore(&partial, &empty)), "no backup");
+            assert_fails_with(&run(restore(&partial, &empty)), "is not a backup");
             assert!(!empty.path().exists());
         }
     }
