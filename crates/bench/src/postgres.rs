@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use kinora_store::PostgresOptions;
 use kinora_test_postgres::{Server, Settings};
 
 use crate::finish;
@@ -28,7 +27,7 @@ pub(crate) async fn compare(servers: &Servers) -> Outcome<()> {
         ..Settings::default()
     });
     let url = database.database();
-    kinora_store::migrate(&url, &PostgresOptions::default()).await?;
+    kinora_store::migrate(&url).await?;
     let embedded = servers.kinora().await?;
     let (one, other) = (
         servers.kinora_over(&url).await?,

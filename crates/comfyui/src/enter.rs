@@ -155,7 +155,7 @@ impl Attempt<'_> {
             comfyui: self.shared.upstreams[index].name.clone(),
             prompt_id: self.id.clone(),
         };
-        let kept = self.job.keeper.keep(&ticket.text()).await;
+        let kept = self.job.tickets.store(&ticket.text()).await;
         kept.map_err(ComfyError::NotKept)?;
         self.at = Some(index);
         Ok(())

@@ -89,17 +89,17 @@ pub struct FilmJob<'a> {
     /// Requests a stop, here and at the server.
     pub cancel: &'a CancellationToken,
     /// Stores the ticket.
-    pub keeper: &'a dyn Keeper,
+    pub tickets: &'a dyn TicketStore,
 }
 
 /// Stores the ticket with which a later attempt finds the work of this one.
 #[async_trait]
-pub trait Keeper: Send + Sync {
+pub trait TicketStore: Send + Sync {
     /// Stores `ticket`, a short text, in place of an earlier one. Returns once it is durable.
     ///
     /// # Errors
     /// If it cannot be stored.
-    async fn keep(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>>;
+    async fn store(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
 
 /// A fetched reference.

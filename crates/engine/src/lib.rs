@@ -17,7 +17,7 @@ mod preview;
 
 pub use control::{Cancel, Control, Progress, Stage};
 pub use error::EngineError;
-pub use film::{FilmEngine, FilmJob, Keeper, ReferenceFile, ServerReport};
+pub use film::{FilmEngine, FilmJob, ReferenceFile, ServerReport, TicketStore};
 pub use grid::{Crop, Grid, Keep};
 pub use kind::{
     EngineKind, FilesReport, FilmKind, FrameKind, KindError, Needs, Output, Program, Promises,

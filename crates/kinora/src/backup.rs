@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use kinora_blobs::folder::Folder;
 use kinora_blobs::measure_file;
 use kinora_contract::Clock;
-use kinora_store::{BackupSource, OpenError, Snapshot, SqliteOptions, StoreError, open_snapshot};
+use kinora_store::{BackupSource, OpenError, Snapshot, StoreError, open_snapshot};
 
 use crate::cli::{BackupArgs, HomeArgs, ResultsMode};
 use crate::config::Config;
@@ -82,7 +82,7 @@ fn results(config: &Config, mode: ResultsMode) -> Result<PathBuf, Failure> {
 }
 
 fn open(config: &Config, home: &HomeArgs) -> Result<Box<dyn BackupSource>, Failure> {
-    let opened = kinora_store::open_source(&config.store_url(), &SqliteOptions::default());
+    let opened = kinora_store::open_source(&config.store_url());
     opened.map_err(|error| match error {
         OpenError::NotHere => Failure::new(
             "The store is a PostgreSQL database, which PostgreSQL's own tools back up: `pg_dump` as it is at one \

@@ -8,7 +8,7 @@ mod log;
 use std::sync::Arc;
 
 use kinora_contract::Clock;
-use kinora_store::{ApiKey, KeyRotation, KeyStore, OpenError, SqliteOptions, StoreError};
+use kinora_store::{ApiKey, KeyRotation, KeyStore, OpenError, StoreError};
 
 use crate::beside;
 use crate::cli::{CreateArgs, HomeArgs, KeysArgs, KeysCommand, ListArgs, RotateArgs};
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
 
 fn open(config: &Config, home: &HomeArgs) -> Result<Arc<dyn KeyStore>, Failure> {
     folder::refuse_unfinished_restore(&config.data)?;
-    let opened = kinora_store::open_keys(&config.store_url(), &SqliteOptions::default());
+    let opened = kinora_store::open_keys(&config.store_url());
     opened.map_err(|error| match error {
         OpenError::Missing(path) => Failure::new(format!(
             "There is no store at {}. Name the data folder of your service with --data, or its \

@@ -1,7 +1,5 @@
 //! `kinora migrate`: updates the schema of a store.
 
-use kinora_store::PostgresOptions;
-
 use crate::cli::MigrateArgs;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -15,7 +13,7 @@ pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::because("The command could not start", error))?;
     let url = config.store_url();
-    let migrated = runtime.block_on(kinora_store::migrate(&url, &PostgresOptions::default()));
+    let migrated = runtime.block_on(kinora_store::migrate(&url));
     let migrated =
         migrated.map_err(|error| Failure::because("The schema cannot be updated", error))?;
     print(&told(migrated));

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use kinora_contract::limits::{WEBHOOK_ROTATION_HOURS, WEBHOOKS_MAX};
 use kinora_contract::{Clock, WebhookSecret, reference_url};
-use kinora_store::{
-    Delivery, DeliveryState, SqliteOptions, StoreError, Webhook, WebhookChange, Webhooks,
-};
+use kinora_store::{Delivery, DeliveryState, StoreError, Webhook, WebhookChange, Webhooks};
 
 use crate::cli::{AddArgs, DeliveriesArgs, HomeArgs, WebhookArgs, WebhooksArgs, WebhooksCommand};
 use crate::config::Config;
@@ -45,7 +43,7 @@ pub(crate) fn run(args: &WebhooksArgs) -> Result<(), Failure> {
 fn open(home: &HomeArgs) -> Result<Arc<dyn Webhooks>, Failure> {
     let config = Config::load(home)?;
     folder::refuse_unfinished_restore(&config.data)?;
-    let opened = kinora_store::open_webhooks(&config.store_url(), &SqliteOptions::default());
+    let opened = kinora_store::open_webhooks(&config.store_url());
     opened.map_err(|error| hint::not_opened(error, "webhooks list", home))
 }
 

@@ -6,7 +6,7 @@ use std::error::Error;
 use async_trait::async_trait;
 use kinora_contract::{Features, VideoSpec, Warning, WarningCode};
 use kinora_engine::{
-    Control, Description, EngineError, FilmEngine, FilmJob, Keeper, ServerReport, Stage,
+    Control, Description, EngineError, FilmEngine, FilmJob, ServerReport, Stage, TicketStore,
 };
 use kinora_upstream::{Cause, chain};
 
@@ -97,7 +97,7 @@ impl FilmEngine for RemoteEngine {
         };
         let mut relay = Relay {
             control: job.control,
-            keeper: job.keeper,
+            tickets: job.tickets,
         };
         let ticket = job.ticket.and_then(read);
         let ran = self
@@ -153,7 +153,7 @@ fn read(text: &str) -> Option<Ticket> {
 /// Forwards a run's reports to the worker.
 struct Relay<'a> {
     control: &'a Control,
-    keeper: &'a dyn Keeper,
+    tickets: &'a dyn TicketStore,
 }
 
 #[async_trait]
@@ -161,7 +161,7 @@ impl Watcher for Relay<'_> {
     async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>> {
         let upstream = &ticket.upstream;
         tracing::info!(upstream, id = ticket.id, "task submitted to upstream");
-        self.keeper.keep(&serde_json::to_string(ticket)?).await
+        self.tickets.store(&serde_json::to_string(ticket)?).await
     }
 
     fn alive(&mut self, fraction: f64) {

@@ -8,7 +8,7 @@ use kinora_contract::Clock;
 
 use crate::{
     BackupSource, Export, Import, Inspection, KeyStore, LivingWorker, OpenError, OpenOptions,
-    Operations, PostgresOptions, SqliteOptions, Stores, Webhooks,
+    Operations, Stores, Webhooks,
 };
 
 /// A kind of store. Each method is the public function of the same name in [`mod@crate::open`], for addresses of this
@@ -20,20 +20,11 @@ pub(crate) trait Driver: Sync {
 
     async fn open(&self, url: &str, options: &OpenOptions) -> Result<Stores, OpenError>;
 
-    async fn migrate(
-        &self,
-        url: &str,
-        options: &PostgresOptions,
-    ) -> Result<Option<(u32, u32)>, OpenError>;
+    async fn migrate(&self, url: &str) -> Result<Option<(u32, u32)>, OpenError>;
 
-    fn open_keys(&self, url: &str, options: &SqliteOptions)
-    -> Result<Arc<dyn KeyStore>, OpenError>;
+    fn open_keys(&self, url: &str) -> Result<Arc<dyn KeyStore>, OpenError>;
 
-    fn open_webhooks(
-        &self,
-        url: &str,
-        options: &SqliteOptions,
-    ) -> Result<Arc<dyn Webhooks>, OpenError>;
+    fn open_webhooks(&self, url: &str) -> Result<Arc<dyn Webhooks>, OpenError>;
 
     async fn living_workers(
         &self,
@@ -51,11 +42,7 @@ pub(crate) trait Driver: Sync {
 
     fn inspect(&self, url: &str) -> Result<Option<Inspection>, OpenError>;
 
-    fn open_source(
-        &self,
-        url: &str,
-        options: &SqliteOptions,
-    ) -> Result<Box<dyn BackupSource>, OpenError>;
+    fn open_source(&self, url: &str) -> Result<Box<dyn BackupSource>, OpenError>;
 
     async fn open_export(&self, url: &str) -> Result<Box<dyn Export>, OpenError>;
 

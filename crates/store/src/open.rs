@@ -8,10 +8,10 @@ use kinora_contract::Clock;
 
 use crate::driver::Driver;
 use crate::postgres::PostgresDriver;
-use crate::sqlite::{Snapshot, SqliteDriver, SqliteOptions};
+use crate::sqlite::{Snapshot, SqliteDriver};
 use crate::{
     BackupSource, Export, Import, Inspection, KeyStore, LivingWorker, OpenError, OpenOptions,
-    Operations, PostgresOptions, Stores, Webhooks,
+    Operations, Stores, Webhooks,
 };
 
 /// The kinds of stores.
@@ -42,11 +42,8 @@ pub async fn open(url: &str, options: &OpenOptions) -> Result<Stores, OpenError>
 ///
 /// # Errors
 /// [`OpenError`], with a message for operators.
-pub async fn migrate(
-    url: &str,
-    options: &PostgresOptions,
-) -> Result<Option<(u32, u32)>, OpenError> {
-    driver(url)?.migrate(url, options).await
+pub async fn migrate(url: &str) -> Result<Option<(u32, u32)>, OpenError> {
+    driver(url)?.migrate(url).await
 }
 
 /// Opens the API keys of the store at `url` beside a process that may be serving it. That process
@@ -56,16 +53,16 @@ pub async fn migrate(
 /// # Errors
 /// [`OpenError::Missing`] if there is no store: a command on keys never creates one. Otherwise
 /// another [`OpenError`], with a message for operators.
-pub fn open_keys(url: &str, options: &SqliteOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
-    driver(url)?.open_keys(url, options)
+pub fn open_keys(url: &str) -> Result<Arc<dyn KeyStore>, OpenError> {
+    driver(url)?.open_keys(url)
 }
 
 /// Opens the webhooks of the store at `url`, like [`open_keys`].
 ///
 /// # Errors
 /// Those of [`open_keys`].
-pub fn open_webhooks(url: &str, options: &SqliteOptions) -> Result<Arc<dyn Webhooks>, OpenError> {
-    driver(url)?.open_webhooks(url, options)
+pub fn open_webhooks(url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
+    driver(url)?.open_webhooks(url)
 }
 
 /// The live workers of the store at `url`, beside the processes that use it.
@@ -101,8 +98,8 @@ pub fn is_shared(url: &str) -> bool {
 /// # Errors
 /// [`OpenError::Missing`] if there is no store; otherwise another [`OpenError`], with a message for
 /// operators.
-pub fn open_source(url: &str, options: &SqliteOptions) -> Result<Box<dyn BackupSource>, OpenError> {
-    driver(url)?.open_source(url, options)
+pub fn open_source(url: &str) -> Result<Box<dyn BackupSource>, OpenError> {
+    driver(url)?.open_source(url)
 }
 
 /// Opens the store at `url` for an export, as it is now, beside processes that may be serving it.

@@ -166,7 +166,7 @@ async fn a_snapshot_is_whole_and_leaves_the_store_as_it_is() {
     };
     let (before, copy) = (files(), folder.path().join("copy.db"));
     let url = format!("sqlite:{}", killed.path().join("kinora.db").display());
-    let source = open_source(&url, &SqliteOptions::default()).unwrap();
+    let source = open_source(&url).unwrap();
     source.snapshot(&copy).unwrap();
     assert!(source.snapshot(&copy).is_err());
     assert!(!source.has_result(id(0)).unwrap());

@@ -274,7 +274,7 @@ async fn a_task_that_ran_when_a_backup_was_made_runs_again_after_its_restore() {
     let stores = open_at_now(&url("store.db"), options.clone()).await;
     stores.submit(1, "one").await;
     stores.claim_one().await;
-    let source = open_source(&url("store.db"), &options).unwrap();
+    let source = open_source(&url("store.db")).unwrap();
     source.snapshot(&folder.path().join("copy.db")).unwrap();
     let copy = open_at_now(&url("copy.db"), options).await;
     assert_eq!(copy.work.unclean_starts(), 0);

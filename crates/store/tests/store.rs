@@ -120,9 +120,7 @@ async fn a_newer_schema_is_refused_and_left_alone() {
     let opened = files.try_open(&files.url(), Arc::default()).await;
     for error in [
         opened.map(drop).unwrap_err(),
-        open_keys(&files.url(), &files.options)
-            .map(drop)
-            .unwrap_err(),
+        open_keys(&files.url()).map(drop).unwrap_err(),
     ] {
         assert!(
             matches!(error, OpenError::NewerSchema { found: 99, .. }),
@@ -344,10 +342,10 @@ async fn a_claim_that_nobody_waits_for_goes_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_of_another_process_are_seen_within_a_second() {
     let files = Files::new();
-    let absent = open_keys(&files.url(), &files.options);
+    let absent = open_keys(&files.url());
     assert!(matches!(absent, Err(OpenError::Missing(_))), "{absent:?}");
     let stores = files.open().await;
-    let other = open_keys(&files.url(), &files.options).unwrap();
+    let other = open_keys(&files.url()).unwrap();
     let key = NewKey {
         id: "key_1".to_owned(),
         sha256: [1; 32],

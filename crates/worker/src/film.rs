@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kinora_contract::limits::SECONDS_MAX;
 use kinora_contract::{Seconds, VideoSpec};
-use kinora_engine::{Control, FilmEngine, FilmJob, Keeper, ReferenceFile, Stage};
+use kinora_engine::{Control, FilmEngine, FilmJob, ReferenceFile, Stage, TicketStore};
 use kinora_media::{FilmFormat, Films, MediaError, Provenance, Sealer, Undecodable};
 use kinora_store::{LeaseLost, StoreError};
 use tokio::time::timeout;
@@ -87,7 +87,7 @@ async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Re
         to: order.staged.path(),
         control: &order.control,
         cancel: &cancel,
-        keeper: watch,
+        tickets: watch,
     };
     let mut making = order.engine.film(&job);
     tokio::select! {
@@ -112,8 +112,8 @@ const fn is_final(stop: Stop) -> bool {
 }
 
 #[async_trait]
-impl Keeper for Watch<'_> {
-    async fn keep(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+impl TicketStore for Watch<'_> {
+    async fn store(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
         match retry_unavailable(&never, || self.keep_ticket(ticket)).await {

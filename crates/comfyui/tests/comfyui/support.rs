@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kinora_comfyui::{Bindings, Card, Comfy, ComfyEngine, Options, SystemTimer, Timer, Workflow};
 use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
-use kinora_engine::{Control, EngineError, FilmEngine, FilmJob, Keeper, ReferenceFile};
+use kinora_engine::{Control, EngineError, FilmEngine, FilmJob, ReferenceFile, TicketStore};
 use kinora_test_comfyui::TestComfy;
 use tokio_util::sync::CancellationToken;
 
@@ -88,8 +88,8 @@ pub(crate) struct Shelf {
 }
 
 #[async_trait]
-impl Keeper for Shelf {
-    async fn keep(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+impl TicketStore for Shelf {
+    async fn store(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
         let begun = self
             .server
             .as_ref()
@@ -162,7 +162,7 @@ impl Task {
             to: &to,
             control: &self.control,
             cancel: &self.cancel,
-            keeper: &self.shelf,
+            tickets: &self.shelf,
         };
         engine.film(&job).await
     }

@@ -26,7 +26,7 @@ impl Base {
         let server = Server::shared();
         let template = TEMPLATE.get_or_init(|| {
             let url = server.database();
-            at_one_moment(migrate(&url, &PostgresOptions::default())).unwrap();
+            at_one_moment(migrate(&url)).unwrap();
             url.rsplit('/').next().unwrap().to_owned()
         });
         Self::Postgres(server.copy_of(template))

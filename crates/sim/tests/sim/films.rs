@@ -82,7 +82,7 @@ impl Studio {
             return Ok(());
         }
         if self.witness.percent(KEEPS) {
-            let kept = job.keeper.keep(job.key).await;
+            let kept = job.tickets.store(job.key).await;
             kept.map_err(|error| EngineError::Told {
                 code: FailureCode::StorageFailed,
                 cause: error.to_string(),

@@ -54,7 +54,7 @@ impl Backing {
             Self::Folder(folder) => format!("sqlite:{}", folder.path().join(name).display()),
             Self::Server(server) => server.database(),
         };
-        migrate(&url, &PostgresOptions::default()).await?;
+        migrate(&url).await?;
         Ok(url)
     }
 }

@@ -1,6 +1,6 @@
 //! The list of all cases.
 
-/// One test per guarantee, against the [`Harness`] that the expression makes for each. The
+/// One test per guarantee, against the [`Harness`](crate::conformance::Harness) that the expression makes for each. The
 /// caller needs `tokio` with `macros` and `rt-multi-thread`.
 #[macro_export]
 macro_rules! conformance_suite {

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kinora_contract::Clock;
 
+use super::PostgresStore;
 use super::address::is_postgres;
 use super::key_store::KeysBeside;
 use super::operations::PostgresOperations;
 use super::roles::webhooks::WebhooksBeside;
 use super::workers::living_beside;
-use super::{PostgresOptions, PostgresStore};
 use crate::driver::Driver;
 use crate::{
     BackupSource, Export, Import, Inspection, KeyStore, LivingWorker, OpenError, OpenOptions,
-    Operations, SqliteOptions, Stores, Webhooks,
+    Operations, Stores, Webhooks,
 };
 
 /// `postgres://`: one database for any number of processes.
@@ -31,19 +31,15 @@ impl Driver for PostgresDriver {
         Ok(Stores::of(Arc::new(store)))
     }
 
-    async fn migrate(
-        &self,
-        url: &str,
-        options: &PostgresOptions,
-    ) -> Result<Option<(u32, u32)>, OpenError> {
-        super::migrate(url, options).await.map(Some)
+    async fn migrate(&self, url: &str) -> Result<Option<(u32, u32)>, OpenError> {
+        super::migrate(url).await.map(Some)
     }
 
-    fn open_keys(&self, url: &str, _: &SqliteOptions) -> Result<Arc<dyn KeyStore>, OpenError> {
+    fn open_keys(&self, url: &str) -> Result<Arc<dyn KeyStore>, OpenError> {
         Ok(Arc::new(KeysBeside::of(url)?))
     }
 
-    fn open_webhooks(&self, url: &str, _: &SqliteOptions) -> Result<Arc<dyn Webhooks>, OpenError> {
+    fn open_webhooks(&self, url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
         Ok(Arc::new(WebhooksBeside::of(url)?))
     }
 
@@ -71,7 +67,7 @@ impl Driver for PostgresDriver {
         Err(OpenError::NotHere)
     }
 
-    fn open_source(&self, _: &str, _: &SqliteOptions) -> Result<Box<dyn BackupSource>, OpenError> {
+    fn open_source(&self, _: &str) -> Result<Box<dyn BackupSource>, OpenError> {
         Err(OpenError::NotHere)
     }
 

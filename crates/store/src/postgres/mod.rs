@@ -17,6 +17,7 @@ mod cache;
 mod chores;
 mod claims;
 mod commit;
+mod confirmer;
 mod connect;
 mod driver;
 mod fault;
@@ -25,7 +26,6 @@ mod forecast;
 mod hints;
 mod insert;
 mod job;
-mod keeper;
 mod key_log;
 mod key_store;
 mod keys;
@@ -105,8 +105,8 @@ pub struct PostgresStore {
 ///
 /// # Errors
 /// [`OpenError`], with a message for operators.
-pub(crate) async fn migrate(url: &str, options: &PostgresOptions) -> Result<(u32, u32), OpenError> {
-    let connector = Connector::of(Address::parse(url, options)?)?;
+pub(crate) async fn migrate(url: &str) -> Result<(u32, u32), OpenError> {
+    let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
     migrations::migrate(&connector).await
 }
 
@@ -159,7 +159,7 @@ impl PostgresStore {
         let reader = Arc::new(Reader::start(connector.clone(), shared.clone()));
         if shared.cache.keeps_unfinished() {
             let age_max = Duration::from_millis(options.polled_ms_max);
-            keeper::start(&reader, shared.cache.polled.clone(), age_max);
+            confirmer::start(&reader, shared.cache.polled.clone(), age_max);
         }
         let inserts = [lane(one), lane(other)];
         let (acts, queue) = (lane(acts), lane(queue));

@@ -32,8 +32,8 @@ impl SqliteSource {
     ///
     /// # Errors
     /// [`OpenError::Missing`] if the file is missing or empty.
-    pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
-        let conn = schema::open_source(path, options)?;
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let conn = schema::open_source(path, &SqliteOptions::default())?;
         schema::refuse_unfinished_import(&conn)?;
         Ok(Self { conn })
     }

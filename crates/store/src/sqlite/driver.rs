@@ -7,13 +7,13 @@ use async_trait::async_trait;
 use kinora_contract::Clock;
 
 use super::{
-    Inspector, SqliteExport, SqliteImport, SqliteKeys, SqliteOperations, SqliteOptions,
-    SqliteSource, SqliteStore, SqliteWebhooks,
+    Inspector, SqliteExport, SqliteImport, SqliteKeys, SqliteOperations, SqliteSource, SqliteStore,
+    SqliteWebhooks,
 };
 use crate::driver::Driver;
 use crate::{
     BackupSource, Export, Import, Inspection, KeyStore, LivingWorker, OpenError, OpenOptions,
-    Operations, PostgresOptions, Stores, Webhooks,
+    Operations, Stores, Webhooks,
 };
 
 /// `sqlite:` with a path: one file for one process.
@@ -35,24 +35,16 @@ impl Driver for SqliteDriver {
         Ok(Stores::of(Arc::new(store)))
     }
 
-    async fn migrate(&self, _: &str, _: &PostgresOptions) -> Result<Option<(u32, u32)>, OpenError> {
+    async fn migrate(&self, _: &str) -> Result<Option<(u32, u32)>, OpenError> {
         Ok(None)
     }
 
-    fn open_keys(
-        &self,
-        url: &str,
-        options: &SqliteOptions,
-    ) -> Result<Arc<dyn KeyStore>, OpenError> {
-        Ok(Arc::new(SqliteKeys::open(&path(url), options)?))
+    fn open_keys(&self, url: &str) -> Result<Arc<dyn KeyStore>, OpenError> {
+        Ok(Arc::new(SqliteKeys::open(&path(url))?))
     }
 
-    fn open_webhooks(
-        &self,
-        url: &str,
-        options: &SqliteOptions,
-    ) -> Result<Arc<dyn Webhooks>, OpenError> {
-        Ok(Arc::new(SqliteWebhooks::open(&path(url), options)?))
+    fn open_webhooks(&self, url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
+        Ok(Arc::new(SqliteWebhooks::open(&path(url))?))
     }
 
     async fn living_workers(
@@ -82,12 +74,8 @@ impl Driver for SqliteDriver {
         Ok(Inspector::open(&path(url))?.map(Inspection::of))
     }
 
-    fn open_source(
-        &self,
-        url: &str,
-        options: &SqliteOptions,
-    ) -> Result<Box<dyn BackupSource>, OpenError> {
-        Ok(Box::new(SqliteSource::open(&path(url), options)?))
+    fn open_source(&self, url: &str) -> Result<Box<dyn BackupSource>, OpenError> {
+        Ok(Box::new(SqliteSource::open(&path(url))?))
     }
 
     async fn open_export(&self, url: &str) -> Result<Box<dyn Export>, OpenError> {

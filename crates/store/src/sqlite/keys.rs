@@ -38,8 +38,8 @@ impl SqliteKeys {
     /// # Errors
     /// [`OpenError::Missing`] if there is no such file; otherwise another [`OpenError`], with a
     /// message for operators.
-    pub fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
-        let conn = Mutex::new(open_beside(path, options)?);
+    pub fn open(path: &Path) -> Result<Self, OpenError> {
+        let conn = Mutex::new(open_beside(path)?);
         Ok(Self { conn })
     }
 
@@ -65,11 +65,11 @@ impl SqliteKeys {
 }
 
 /// A command's connection, beside the process that serves the store. Never creates a store.
-pub(super) fn open_beside(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
+pub(super) fn open_beside(path: &Path) -> Result<Connection, OpenError> {
     if !path.try_exists().map_err(schema::unavailable)? {
         return Err(OpenError::Missing(path.to_owned()));
     }
-    let conn = schema::open_writer(path, options)?;
+    let conn = schema::open_writer(path, &SqliteOptions::default())?;
     schema::refuse_unfinished_import(&conn)?;
     Ok(conn)
 }

@@ -18,7 +18,7 @@ use super::{carrying, keys};
 use crate::webhooks::AHEAD_MS_MAX;
 use crate::{
     Attempted, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery,
-    OpenError, SqliteOptions, StoreError, Webhook, WebhookChange, Webhooks,
+    OpenError, StoreError, Webhook, WebhookChange, Webhooks,
 };
 
 const WEBHOOK: &str = "w.id, w.project, w.url, w.secret, w.old_secret, w.old_until_ms, w.created_at_ms, w.disabled_at_ms";
@@ -283,8 +283,8 @@ impl SqliteWebhooks {
     /// # Errors
     /// [`OpenError::Missing`] if there is no such file; otherwise another [`OpenError`], with a
     /// message for operators.
-    pub(crate) fn open(path: &Path, options: &SqliteOptions) -> Result<Self, OpenError> {
-        let conn = Mutex::new(keys::open_beside(path, options)?);
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        let conn = Mutex::new(keys::open_beside(path)?);
         Ok(Self { conn })
     }
 

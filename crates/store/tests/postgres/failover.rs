@@ -12,7 +12,7 @@ use kinora_store::conformance::fixtures::{claiming, task};
 use kinora_store::{Idempotency, Insertion, NewTask, StoreError, migrate};
 use kinora_test_postgres::{Server, Settings};
 
-use crate::harness::{exact, open_now};
+use crate::harness::open_now;
 
 /// Only a failing test takes so long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -98,7 +98,7 @@ async fn p01_every_acknowledged_task_outlives_a_failover_and_is_there_once() {
         standby.port(),
         database.rsplit('/').next().unwrap(),
     );
-    migrate(&url, &exact()).await.unwrap();
+    migrate(&url).await.unwrap();
     let site = open_now(&url).await;
     let seen = Arc::new(Seen::default());
     let submitting: Vec<_> = (0..SUBMITTERS)

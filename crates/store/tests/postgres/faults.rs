@@ -140,7 +140,7 @@ async fn a_connection_that_is_killed_under_load_costs_no_task() {
 async fn ended_tasks_and_keys_are_shown_for_a_while_without_a_server() {
     let server = Server::start(Settings::default());
     let url = server.database();
-    migrate(&url, &exact()).await.unwrap();
+    migrate(&url).await.unwrap();
     let clock = Arc::new(ManualClock::at(NOW));
     let options = OpenOptions {
         postgres: PostgresOptions {
@@ -174,7 +174,7 @@ async fn ended_tasks_and_keys_are_shown_for_a_while_without_a_server() {
 async fn a_server_that_stops_is_told_and_its_return_is_noticed() {
     let server = Server::start(Settings::default());
     let url = server.database();
-    migrate(&url, &exact()).await.unwrap();
+    migrate(&url).await.unwrap();
     let site = open_now(&url).await;
     site.submit(1, "one").await;
     let claim = site.claim_one().await;

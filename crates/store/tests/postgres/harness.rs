@@ -32,7 +32,7 @@ pub(crate) async fn database() -> String {
     let server = Server::shared();
     let template = TEMPLATE.get_or_init(|| async {
         let url = server.database();
-        migrate(&url, &exact()).await.unwrap();
+        migrate(&url).await.unwrap();
         url.rsplit('/').next().unwrap().to_owned()
     });
     let template = template.await;

@@ -6,7 +6,7 @@ use kinora_store::conformance::bench::Bench as _;
 use kinora_store::migrate;
 use kinora_test_postgres::Server;
 
-use crate::harness::{database, exact, open_now};
+use crate::harness::{database, open_now};
 
 /// Only a failing test takes so long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,7 +51,7 @@ async fn a_database_of_the_first_version_becomes_what_a_new_one_is() {
         include_str!("../../../../migrations/postgres/0001_tasks.sql"),
     );
     server.run(&url, "CREATE TABLE schema_version (version bigint NOT NULL); INSERT INTO schema_version VALUES (1)");
-    let (found, known) = migrate(&url, &exact()).await.unwrap().unwrap();
+    let (found, known) = migrate(&url).await.unwrap().unwrap();
     assert_eq!(found, 1);
     let new = database().await;
     assert_eq!(described(&url), described(&new));
@@ -77,7 +77,7 @@ async fn tasks_are_accepted_and_made_while_a_migration_builds_an_index() {
         .unwrap();
     let migrating = tokio::spawn({
         let url = url.clone();
-        async move { migrate(&url, &exact()).await.unwrap().unwrap() }
+        async move { migrate(&url).await.unwrap().unwrap() }
     });
     wait_for_waiting(&url, "%INDEX").await;
     for number in 2..=20 {
@@ -109,7 +109,7 @@ async fn a_migration_that_waits_for_a_table_holds_up_others_for_a_moment_only() 
         .unwrap();
     let migrating = tokio::spawn({
         let url = url.clone();
-        async move { migrate(&url, &exact()).await.unwrap().unwrap() }
+        async move { migrate(&url).await.unwrap().unwrap() }
     });
     wait_for_waiting(&url, "%ALTER TABLE tasks").await;
     let writing = connected(&url).await;

@@ -14,7 +14,7 @@ use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, actor, cancelled, id, task, with_images};
 use kinora_store::{
     Chore, Deletion, Insertion, NewTask, OpenError, OpenOptions, QueueBounds, Quota, SecretKey,
-    SqliteOptions, inspect, open, open_export, open_import, open_keys, open_source,
+    inspect, open, open_export, open_import, open_keys, open_source,
 };
 use kinora_test_postgres::Server;
 use proptest::prelude::*;
@@ -145,9 +145,8 @@ async fn an_import_goes_on_where_it_stopped_and_nobody_uses_its_store_before_its
             open_export(&to).await.err(),
         ];
         if to.starts_with("sqlite:") {
-            let sqlite = SqliteOptions::default();
-            refused.push(open_source(&to, &sqlite).err());
-            refused.push(open_keys(&to, &sqlite).err());
+            refused.push(open_source(&to).err());
+            refused.push(open_keys(&to).err());
             refused.push(inspect(&to).err());
         }
         for error in refused {

@@ -19,7 +19,7 @@ async fn logging() -> (Server, String) {
         ..Settings::default()
     });
     let url = server.database();
-    migrate(&url, &exact()).await.unwrap();
+    migrate(&url).await.unwrap();
     (server, url)
 }
 

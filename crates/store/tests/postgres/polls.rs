@@ -52,7 +52,7 @@ fn at(progress: u8) -> Renewal {
 async fn a_poll_is_answered_from_memory_for_a_bounded_time() {
     let server = Server::start(Settings::default());
     let url = server.database();
-    migrate(&url, &exact()).await.unwrap();
+    migrate(&url).await.unwrap();
     let clock = Arc::new(ManualClock::at(NOW));
     let site = remembering(&url, clock.clone()).await;
     site.submit(1, "one").await;

@@ -32,8 +32,7 @@ async fn a_schema_is_migrated_by_command_alone() {
     );
     assert!(error.to_string().contains("`kinora migrate`"), "{error}");
     // Of several at once one does it.
-    let options = exact();
-    let (first, second) = tokio::join!(migrate(&url, &options), migrate(&url, &options));
+    let (first, second) = tokio::join!(migrate(&url), migrate(&url));
     let mut found = [first.unwrap().unwrap(), second.unwrap().unwrap()].map(|(found, _)| found);
     found.sort_unstable();
     assert_eq!(found[0], 0);
@@ -48,10 +47,7 @@ async fn a_newer_schema_that_needs_a_newer_program_is_refused_and_left_alone() {
     let server = Server::shared();
     let raise = "UPDATE schema_version SET version = 99, usable_from = 98";
     server.run(&url, raise);
-    for error in [
-        refused(&url).await,
-        migrate(&url, &exact()).await.unwrap_err(),
-    ] {
+    for error in [refused(&url).await, migrate(&url).await.unwrap_err()] {
         assert!(
             matches!(error, OpenError::NewerSchema { found: 99, .. }),
             "{error:?}"
@@ -76,7 +72,7 @@ async fn a_newer_schema_that_has_only_more_is_used() {
         let claim = site.claim_one().await;
         site.complete(&claim).await.unwrap();
     }
-    assert_eq!(migrate(&url, &exact()).await.unwrap(), Some((99, 99)));
+    assert_eq!(migrate(&url).await.unwrap(), Some((99, 99)));
     assert_eq!(server.run(&url, "SELECT version FROM schema_version"), "99");
 }
 
@@ -134,10 +130,7 @@ async fn no_error_shows_a_password() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn commands_on_files_name_another_way() {
     let url = database().await;
-    let error = open_source(&url, &Default::default())
-        .err()
-        .unwrap()
-        .to_string();
+    let error = open_source(&url).err().unwrap().to_string();
     assert!(error.contains("pg_dump"), "{error}");
     assert!(open_snapshot(url.as_ref()).is_err());
 }
@@ -147,7 +140,7 @@ async fn a_schema_of_its_own_is_named_by_the_address() {
     let url = Server::shared().database();
     Server::shared().run(&url, "CREATE SCHEMA apart");
     let apart = format!("{url}?schema=apart");
-    migrate(&apart, &exact()).await.unwrap();
+    migrate(&apart).await.unwrap();
     let site = open_now(&apart).await;
     site.submit(1, "one").await;
     assert_eq!(
@@ -208,12 +201,12 @@ async fn of_eight_processes_that_start_at_once_one_adds_the_first_key() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn keys_that_a_command_adds_are_known_to_the_service() {
     let empty = Server::shared().database();
-    let keys = open_keys(&empty, &Default::default()).unwrap();
+    let keys = open_keys(&empty).unwrap();
     let error = keys.list_keys().await.unwrap_err().to_string();
     assert!(error.contains("`kinora migrate`"), "{error}");
     let url = database().await;
     let site = open_now(&url).await;
-    let keys = open_keys(&url, &Default::default()).unwrap();
+    let keys = open_keys(&url).unwrap();
     keys.add_key(key(1), &actor("one")).await.unwrap();
     let found = site.keys.find_key(&[1; 32], NOW).await.unwrap().unwrap();
     assert_eq!(found.key.requests_per_minute, Some(7));

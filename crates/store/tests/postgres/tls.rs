@@ -68,7 +68,7 @@ async fn p14_a_connection_is_encrypted_to_the_right_server_or_refused() {
         "localhost",
         &format!("sslmode=verify-full&sslrootcert={right}"),
     );
-    migrate(&url, &exact()).await.unwrap();
+    migrate(&url).await.unwrap();
     let site = open_now(&url).await;
     site.submit(1, "one").await;
     let plain = "SELECT count(*) FILTER (WHERE NOT ssl), count(*) > 1 FROM pg_stat_ssl \

@@ -124,7 +124,7 @@ impl FilmEngine for Studio {
         let mut dropped = Dropped(Some(self));
         if job.ticket.is_none() {
             let ticket = format!("ticket of {}", job.key);
-            job.keeper.keep(&ticket).await.unwrap();
+            job.tickets.store(&ticket).await.unwrap();
         }
         self.note(|seen| seen.tickets.push(job.ticket.map(str::to_owned)));
         job.control.report(Stage::Generating, 0.5).unwrap();

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::super::{Broken, Check, hold};
 use super::site::{Fate, KEY, Site};
-use crate::{Control, EngineError, FilmJob, Keeper};
+use crate::{Control, EngineError, FilmJob, TicketStore};
 
 /// Maximum time to answer a cancel.
 const CANCEL_MAX: Duration = Duration::from_secs(2);
@@ -31,8 +31,8 @@ pub(super) struct Shelf {
 }
 
 #[async_trait]
-impl Keeper for Shelf {
-    async fn keep(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+impl TicketStore for Shelf {
+    async fn store(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
         if self.is_away {
             return Err("the shelf is away".into());
         }
@@ -85,7 +85,7 @@ impl Attempt {
             to: &self.to,
             control: &self.control,
             cancel: &self.cancel,
-            keeper: &self.shelf,
+            tickets: &self.shelf,
         }
     }
 

@@ -15,11 +15,11 @@ const REST: Duration = Duration::from_secs(1);
 
 /// Begins to look after the tasks that `reader` reads, which are shown for `age_max`.
 pub(super) fn start(reader: &Arc<Reader>, polled: Arc<Notify>, age_max: Duration) {
-    let keeping = keep(Arc::downgrade(reader), polled, age_max / 2);
-    reader.connector().spawn(keeping);
+    let confirming = confirm_all(Arc::downgrade(reader), polled, age_max / 2);
+    reader.connector().spawn(confirming);
 }
 
-async fn keep(reader: Weak<Reader>, polled: Arc<Notify>, every: Duration) {
+async fn confirm_all(reader: Weak<Reader>, polled: Arc<Notify>, every: Duration) {
     loop {
         // Nobody polls, or the store was closed.
         let _ = tokio::time::timeout(REST, polled.notified()).await;
