@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::support::{Download, assert_plays, quick, reaching_from, slow};
 
 /// Times that an engine's process dies at each point while it is at work, and again while it waits.
-const DEATHS: usize = 5;
+const DEATHS: usize = 2;
 
 /// Serves `kinora-a1` by an engine in a process of its own, with these settings of it, and
 /// `kinora-b1` as usual.

@@ -17,7 +17,7 @@ use crate::world::{HOUR_MS, NOW_MS, Trace, World};
 
 const SEEDS: u64 = 2_000;
 /// `./soak sim` has 200, and 50 times as many lives.
-const OPERATIONS: u64 = 60;
+const OPERATIONS: u64 = 40;
 /// Each call of a life over PostgreSQL is a round trip or two.
 const POSTGRES_SEEDS: u64 = 3;
 
