@@ -1,64 +1,93 @@
 //! Metrics of requests, by route. Unknown paths share one label, so clients cannot create new ones.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::task::{Context, Poll};
 
 use axum::Router;
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, StatusCode};
-use axum::middleware::{self, Next};
 use axum::response::Response;
 use kinora_contract::{Clock, Stopwatch};
 use metrics::{Counter, Histogram, counter, histogram};
+use tower_layer::Layer;
+use tower_service::Service;
 
 /// Wraps the routes so that their answers are counted, and timed until the headers are ready.
 pub fn metered(router: Router, clock: Arc<dyn Clock>) -> Router {
-    let routes = Arc::new(Routes::default());
-    router.layer(middleware::from_fn_with_state((clock, routes), measured))
+    router.layer(Metering { clock })
 }
 
-async fn measured(
-    State((clock, routes)): State<(Arc<dyn Clock>, Arc<Routes>)>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let path = request.extensions().get::<MatchedPath>().cloned();
-    let method = method(request.method());
-    let watch = Stopwatch::start(&clock);
-    let response = next.run(request).await;
-    let route = routes.of(path.as_ref().map_or("other", MatchedPath::as_str));
-    route.requests(method, response.status()).increment(1);
-    route.seconds.record(watch.elapsed());
-    response
+/// Wraps each route in a service of its own, which looks its metrics up only once: a lookup by name in the recorder
+/// costs as much as a good part of a poll.
+#[derive(Clone)]
+struct Metering {
+    clock: Arc<dyn Clock>,
 }
 
-/// The metrics of each route, looked up by name only once: a lookup in the recorder costs as much
-/// as answering a poll.
-#[derive(Default)]
-struct Routes(RwLock<HashMap<Arc<str>, Arc<Route>>>);
+impl<S> Layer<S> for Metering {
+    type Service = Metered<S>;
 
-impl Routes {
-    fn of(&self, name: &str) -> Arc<Route> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(route) = known.get(name) {
-            return route.clone();
+    fn layer(&self, inner: S) -> Metered<S> {
+        Metered {
+            inner,
+            clock: self.clock.clone(),
+            route: Arc::default(),
         }
-        drop(known);
-        let name: Arc<str> = name.into();
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let route = known.entry(name.clone());
-        route.or_insert_with(|| Arc::new(Route::new(name))).clone()
+    }
+}
+
+#[derive(Clone)]
+struct Metered<S> {
+    inner: S,
+    clock: Arc<dyn Clock>,
+    /// Known since the first request.
+    route: Arc<OnceLock<Route>>,
+}
+
+impl<S> Service<Request> for Metered<S>
+where
+    S: Service<Request, Response = Response, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let path = request.extensions().get::<MatchedPath>();
+        let path = path.map_or("other", MatchedPath::as_str);
+        self.route.get_or_init(|| Route::new(path));
+        let route = self.route.clone();
+        let method = method(request.method());
+        let watch = Stopwatch::start(&self.clock);
+        let answered = self.inner.call(request);
+        Box::pin(async move {
+            let response = answered.await?;
+            if let Some(route) = route.get() {
+                route.count(method, response.status());
+                route.seconds.record(watch.elapsed());
+            }
+            Ok(response)
+        })
     }
 }
 
 struct Route {
     name: Arc<str>,
     seconds: Histogram,
-    requests: RwLock<BTreeMap<(&'static str, StatusCode), Counter>>,
+    /// By method and status: a handful.
+    requests: RwLock<Vec<(&'static str, StatusCode, Counter)>>,
 }
 
 impl Route {
-    fn new(name: Arc<str>) -> Self {
+    fn new(name: &str) -> Self {
+        let name: Arc<str> = name.into();
         Self {
             seconds: histogram!("kinora_http_request_seconds", "route" => name.clone()),
             requests: RwLock::default(),
@@ -66,10 +95,12 @@ impl Route {
         }
     }
 
-    fn requests(&self, method: &'static str, status: StatusCode) -> Counter {
+    fn count(&self, method: &'static str, status: StatusCode) {
+        let is_it =
+            |known: &&(&'static str, StatusCode, Counter)| (known.0, known.1) == (method, status);
         let known = self.requests.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(counter) = known.get(&(method, status)) {
-            return counter.clone();
+        if let Some((_, _, counter)) = known.iter().find(is_it) {
+            return counter.increment(1);
         }
         drop(known);
         let counter = counter!(
@@ -78,12 +109,15 @@ impl Route {
             "method" => method,
             "status" => status.as_str().to_owned()
         );
+        counter.increment(1);
         let mut known = self
             .requests
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        known.insert((method, status), counter.clone());
-        counter
+        // Another request may have added it meanwhile.
+        if known.iter().find(is_it).is_none() {
+            known.push((method, status, counter));
+        }
     }
 }
 
