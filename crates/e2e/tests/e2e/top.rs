@@ -10,8 +10,8 @@ use crate::support::{busy, quick};
 
 const COLUMNS: usize = 60;
 
-/// Runs its arguments on a terminal of their own, 60 columns wide, waits until a running task has been drawn, and presses the
-/// key whose code is first. Prints what was drawn, and whether the terminal is as it was.
+/// Runs its arguments on a terminal of their own, 60 columns wide, waits until a running task has been drawn wholly, since
+/// Ctrl-C drops what the terminal has not passed on yet, and presses the key whose code is first. Prints what was drawn, and whether the terminal is as it was.
 const TERMINAL: &str = r#"
 import fcntl, json, os, pty, re, select, struct, subprocess, sys, termios
 ours, theirs = pty.openpty()
@@ -27,7 +27,7 @@ while True:
         text += os.read(ours, 65536)
     elif child.poll() is not None:
         break
-    if not pressed and b"WORKER" in text and re.search(rb"\d %", text):
+    if not pressed and b"WORKER" in text and re.search(rb"\d %.*\x1b\[J", text, re.S):
         taken = termios.tcgetattr(theirs)[3] != before[3]
         os.write(ours, bytes([int(sys.argv[1])]))
         pressed = True
