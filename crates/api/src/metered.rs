@@ -19,8 +19,8 @@ pub fn metered(router: Router, clock: Arc<dyn Clock>) -> Router {
     router.layer(Metering { clock })
 }
 
-/// Wraps each route in a service of its own, which looks its metrics up only once: a lookup by name in the recorder
-/// costs as much as a good part of a poll.
+/// Wraps each route in a service of its own, which looks its metrics up only once: a look-up by name in the recorder
+/// costs as much as answering a poll.
 #[derive(Clone)]
 struct Metering {
     clock: Arc<dyn Clock>,
@@ -43,7 +43,7 @@ struct Metered<S> {
     inner: S,
     clock: Arc<dyn Clock>,
     /// Known since the first request.
-    route: Arc<OnceLock<Route>>,
+    route: Arc<OnceLock<Arc<Route>>>,
 }
 
 impl<S> Service<Request> for Metered<S>
@@ -61,18 +61,18 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let path = request.extensions().get::<MatchedPath>();
-        let path = path.map_or("other", MatchedPath::as_str);
-        self.route.get_or_init(|| Route::new(path));
-        let route = self.route.clone();
+        let name = || path.map_or("other", MatchedPath::as_str);
+        let route = self
+            .route
+            .get_or_init(|| Arc::new(Route::new(name())))
+            .clone();
         let method = method(request.method());
         let watch = Stopwatch::start(&self.clock);
         let answered = self.inner.call(request);
         Box::pin(async move {
             let response = answered.await?;
-            if let Some(route) = route.get() {
-                route.count(method, response.status());
-                route.seconds.record(watch.elapsed());
-            }
+            route.count(method, response.status());
+            route.seconds.record(watch.elapsed());
             Ok(response)
         })
     }

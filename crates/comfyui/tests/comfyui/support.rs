@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use kinora_comfyui::{Bindings, Card, Comfy, ComfyEngine, Options, SystemTimer, Timer, Workflow};
@@ -11,6 +11,9 @@ use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec}
 use kinora_engine::{Control, EngineError, FilmEngine, FilmJob, ReferenceFile, TicketStore};
 use kinora_test_comfyui::TestComfy;
 use tokio_util::sync::CancellationToken;
+
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const BINDINGS: &str = r#"
 prompt = "6.text"
@@ -43,7 +46,7 @@ impl Timer for JumpTimer {
 
 /// Passes in real time.
 fn clock() -> Arc<dyn kinora_contract::Clock> {
-    let begun = std::time::Instant::now();
+    let begun = Instant::now();
     Arc::new(kinora_contract::RunningClock::at(0, move || {
         begun.elapsed()
     }))
@@ -174,9 +177,11 @@ impl Task {
     }
 }
 
-/// Waits until `is_so`; a test that waits in vain ends by the limit of the whole run.
+/// Waits until `is_so`.
 pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
     while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Download, assert_plays, quick, reaching_from, slow};
 
-/// Times that an engine's process dies at each point while it is at work, and again while it waits.
+/// Times that an engine's process dies at each point while it is at work, and again while it waits. `./soak kills` has more.
 const DEATHS: usize = 2;
 
 /// Serves `kinora-a1` by an engine in a process of its own, with these settings of it, and
@@ -229,11 +229,13 @@ fn the_frames_of_an_edits_source_reach_the_process() {
 
 #[test]
 fn a_process_that_dies_at_any_point_costs_an_attempt_and_one_that_waits_nothing() {
+    let asked = std::env::var("KINORA_HOST_DEATHS").ok();
+    let deaths = asked.map_or(DEATHS, |text| text.parse().unwrap());
     for point in kinora_crash::HOST_POINTS {
         let hold = Hold::at(point, 1);
         let server = hold.over(boxed("")).start();
         let client = server.client();
-        for _ in 0..DEATHS {
+        for _ in 0..deaths {
             let task = submit_quick(&client);
             hold.wait();
             let held = engine_of(&server);
@@ -249,7 +251,7 @@ fn a_process_that_dies_at_any_point_costs_an_attempt_and_one_that_waits_nothing(
             until("the process to be buried", || is_gone(waits).then_some(()));
             hold.forget();
         }
-        server.assert_logged(&["run crashed"], DEATHS);
+        server.assert_logged(&["run crashed"], deaths);
     }
 }
 

@@ -10,8 +10,9 @@ use crate::support::{busy, quick};
 
 const COLUMNS: usize = 60;
 
-/// Runs its arguments on a terminal of their own, 60 columns wide, waits until a running task has been drawn wholly, since
-/// Ctrl-C drops what the terminal has not passed on yet, and presses the key whose code is first. Prints what was drawn, and whether the terminal is as it was.
+/// Runs its arguments on a terminal of their own, 60 columns wide, waits for a whole frame with a running task, and presses
+/// the key whose code is first: Ctrl-C drops what the terminal has not passed on yet. Prints what was drawn, and whether the
+/// terminal is as it was.
 const TERMINAL: &str = r#"
 import fcntl, json, os, pty, re, select, struct, subprocess, sys, termios
 ours, theirs = pty.openpty()

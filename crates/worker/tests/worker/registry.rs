@@ -50,12 +50,13 @@ async fn a_worker_is_announced_until_its_end() {
     assert!(living(&bench).await.is_empty());
 }
 
-/// A registry that takes its time for a draining worker, and completes the call even if nobody waits for it any more, as
-/// a database server does.
+/// A registry that takes its time for a draining worker: until that withdraws, or for a moment if it waits for the answer.
+/// It completes the call even if nobody waits for it any more, as a database server does.
 #[derive(Debug)]
 struct Unhurried {
     registry: Arc<dyn Workers>,
     begun: Arc<Notify>,
+    withdrawn: Arc<Notify>,
     done: Arc<Notify>,
 }
 
@@ -65,9 +66,10 @@ impl Workers for Unhurried {
         if worker.state != WorkerState::Draining {
             return self.registry.announce(worker, for_ms).await;
         }
-        let (registry, worker, done) = (self.registry.clone(), worker.clone(), self.done.clone());
+        let (registry, worker) = (self.registry.clone(), worker.clone());
+        let (withdrawn, done) = (self.withdrawn.clone(), self.done.clone());
         let call = tokio::spawn(async move {
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            let _ = tokio::time::timeout(Duration::from_millis(50), withdrawn.notified()).await;
             let announced = registry.announce(&worker, for_ms).await;
             done.notify_one();
             announced
@@ -77,7 +79,9 @@ impl Workers for Unhurried {
     }
 
     async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
-        self.registry.withdraw(id).await
+        let withdrawn = self.registry.withdraw(id).await;
+        self.withdrawn.notify_one();
+        withdrawn
     }
 
     async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
@@ -95,6 +99,7 @@ async fn a_late_announcement_does_not_outlive_the_withdrawal() {
     let registry = Arc::new(Unhurried {
         registry: bench.store.workers.clone(),
         begun: Arc::default(),
+        withdrawn: Arc::default(),
         done: Arc::default(),
     });
     let engine = Arc::new(Puppet::new(Act::Held));
