@@ -71,7 +71,7 @@ class Wan(Tiny, unittest.TestCase):
         from diffusers import DiffusionPipeline
 
         os.environ["HF_HUB_OFFLINE"] = "1"
-        pipe = DiffusionPipeline.from_pretrained(self.folder.name, torch_dtype=torch.float32)
+        pipe = DiffusionPipeline.from_pretrained(self.folder.name, dtype=torch.float32)
         generator = torch.Generator("cpu").manual_seed(7)
         plain = pipe(prompt="waves", width=32, height=32, num_frames=9, num_inference_steps=3, generator=generator, output_type="np")
         expected = [(frame * 255 + 0.5).astype("uint8").tobytes() for frame in plain.frames[0]]

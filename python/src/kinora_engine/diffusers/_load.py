@@ -20,7 +20,7 @@ def load_pipeline(settings: Settings) -> Any:
     if settings.quantization:
         options["quantization_config"] = diffusers.PipelineQuantizationConfig(**settings.quantization)
     base = getattr(diffusers, settings.pipeline) if settings.pipeline else diffusers.DiffusionPipeline
-    pipe = base.from_pretrained(settings.model, torch_dtype=getattr(torch, settings.dtype), **options)
+    pipe = base.from_pretrained(settings.model, dtype=getattr(torch, settings.dtype), **options)
     pipe.set_progress_bar_config(disable=True)
     _load_loras(pipe, settings)
     if settings.vae_tiling:
