@@ -15,8 +15,9 @@ const REMOVALS: usize = 4;
 /// Maximum number of upstream jobs cancelled at a time: each takes at most two seconds, and a sweep
 /// has other work.
 const CALL_OFFS: usize = 16;
-/// Long enough for a batch on a slow disk or network.
-const LEASE_MS: u64 = 10 * 60 * 1000;
+/// How long the chores of a worker that died wait for another one. A slow batch may take longer: doing a chore twice does
+/// no harm.
+const LEASE_MS: u64 = 60 * 1000;
 /// Pause after the first failure; it doubles up to the longest.
 const FIRST_PAUSE_MS: u64 = 5_000;
 const LONGEST_PAUSE_MS: u64 = 5 * 60 * 1000;

@@ -5,7 +5,7 @@ use kinora_e2e::media::{top_boxes, without_provenance, xmp};
 use kinora_e2e::{DataFolder, Hold, Host, Server, Setup, Video, kinora, run, studio, until};
 use serde_json::{Value, json};
 
-use crate::support::{Download, assert_plays, narrow, quick, reaching_from, slow};
+use crate::support::{Download, assert_plays, narrow, narrow_on, quick, reaching_from, slow};
 
 const ENGINE: &str = concat!("studio/", env!("CARGO_PKG_VERSION"));
 
@@ -68,11 +68,18 @@ fn wait_cancelled(upstream: &Server) {
     });
 }
 
-/// Long enough to be caught at work.
-fn long() -> Value {
-    let mut body = quick("kinora-a1");
-    body["seconds"] = json!(8);
-    body
+/// An upstream that is held with its first task in hand, so that it is caught at work on any machine.
+fn held(upstream: Setup) -> (Hold, Server) {
+    let hold = Hold::at("worker.claimed", 1);
+    let server = hold.over(upstream).start();
+    (hold, server)
+}
+
+/// Submits a task to `front`, and waits until its upstream has it in hand.
+fn submitted(front: &Server, hold: &Hold) -> String {
+    let id = front.client().submit(&quick("kinora-a1")).id().to_owned();
+    hold.wait();
+    id
 }
 
 #[test]
@@ -176,14 +183,14 @@ fn a_cancel_before_the_next_attempt_is_passed_on_by_whoever_sweeps() {
 
 #[test]
 fn a_front_that_is_killed_follows_its_task_and_has_it_made_once() {
-    let upstream = narrow().start();
+    let (hold, upstream) = held(narrow());
     let data = DataFolder::default();
     let first = front(&data, &upstream).start();
-    let id = first.client().submit(&long()).id().to_owned();
-    first.client().wait_working(&id);
+    let id = submitted(&first, &hold);
     first.kill();
     assert!(!only_task_of(&upstream).is_finished());
     let second = front(&data, &upstream).start();
+    hold.release();
     let client = second.client();
     assert_plays(&client, &client.wait_completed(&id));
     assert_eq!(only_task_of(&upstream).status(), "completed");
@@ -191,37 +198,32 @@ fn a_front_that_is_killed_follows_its_task_and_has_it_made_once() {
 
 #[test]
 fn a_front_that_is_stopped_leaves_the_upstream_at_work_and_follows_it() {
-    let upstream = narrow().start();
+    let (hold, upstream) = held(narrow());
     let data = DataFolder::default();
     let first = front(&data, &upstream).start();
-    let id = first.client().submit(&long()).id().to_owned();
-    first.client().wait_working(&id);
+    let id = submitted(&first, &hold);
     first.terminate();
     first.wait_for_log(&["a second signal stops at once"]);
     first.terminate();
     first.wait();
+    assert!(!only_task_of(&upstream).is_finished());
     let second = front(&data, &upstream).start();
+    hold.release();
     second.client().wait_completed(&id);
     assert_eq!(only_task_of(&upstream).status(), "completed");
 }
 
 #[test]
 fn an_upstream_that_is_killed_and_comes_back_is_waited_for() {
-    let (data, folder) = (DataFolder::default(), DataFolder::default());
-    let narrow = |data: &DataFolder| {
-        Setup::on(data)
-            .set("KINORA_WORKER_SLOTS", 1)
-            .set("KINORA_STORYBOARD_THREADS", 1)
-    };
-    let upstream = narrow(&folder).start();
-    let front = front(&data, &upstream).start();
+    let folder = DataFolder::default();
+    let (hold, upstream) = held(narrow_on(&folder));
+    let front = front(&DataFolder::default(), &upstream).start();
     let client = front.client();
-    let id = client.submit(&long()).id().to_owned();
-    client.wait_working(&id);
+    let id = submitted(&front, &hold);
     let address = upstream.address();
     upstream.kill();
     front.wait_for_log(&["upstream call failed; retrying"]);
-    let upstream = narrow(&folder).at(address).start();
+    let upstream = narrow_on(&folder).at(address).start();
     assert_plays(&client, &client.wait_completed(&id));
     assert_eq!(only_task_of(&upstream).status(), "completed");
 }
