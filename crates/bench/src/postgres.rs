@@ -11,6 +11,11 @@ use crate::outcome::Outcome;
 use crate::rows::{CONNECTIONS, POLLED_TASKS, pairs, say};
 use crate::servers::{Kinora, Servers};
 
+/// Connections of raw statements; the server takes a hundred.
+const RAW_CONNECTIONS: [u32; 2] = [1, 64];
+/// Connections that send raw batches.
+const BATCHERS: u32 = 4;
+
 /// The servers that are compared, each with the tasks that it is asked for.
 struct Compared<'k> {
     embedded: &'k Kinora,
@@ -52,7 +57,31 @@ pub(crate) async fn compare(servers: &Servers) -> Outcome<()> {
     compared.measure("poll, finished").await?;
     let submit = Arc::new(submit);
     (compared.polls, compared.polls_over) = (submit.clone(), submit);
-    compared.measure("durable submit").await
+    compared.measure("durable submit").await?;
+    raw(database, url).await
+}
+
+/// Prints what the same server does with raw statements, which no service stands before.
+async fn raw(database: Server, url: String) -> Outcome<()> {
+    let measured = move || {
+        for connections in RAW_CONNECTIONS {
+            let rate = database.raw_selects(&url, connections);
+            say(&format!(
+                "| raw select of one row | | {connections} | {rate:.0} |"
+            ));
+            let rate = database.raw_inserts(&url, 1, connections);
+            say(&format!(
+                "| raw insert of one row | | {connections} | {rate:.0} |"
+            ));
+        }
+        for rows in [16, 64] {
+            let rate = database.raw_inserts(&url, rows, BATCHERS);
+            say(&format!(
+                "| raw rows in inserts of {rows} | | {BATCHERS} | {rate:.0} |"
+            ));
+        }
+    };
+    Ok(tokio::task::spawn_blocking(measured).await?)
 }
 
 impl Compared<'_> {

@@ -13,6 +13,7 @@
 mod pgbench;
 mod pooler;
 mod programs;
+mod raw;
 mod standby;
 
 pub use pooler::Pooler;

@@ -63,6 +63,7 @@ const measure = (page) =>
     const sum = (of) => own.reduce((all, entry) => all + entry[of], 0);
     return {
       ready: Math.round(performance.getEntriesByType("navigation")[0].domContentLoadedEventEnd),
+      now: Math.round(performance.now()),
       files: own.length,
       bytes: sum("encodedBodySize"),
       transferred: sum("transferSize"),

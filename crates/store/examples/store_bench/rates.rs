@@ -49,42 +49,22 @@ pub(crate) async fn measure(kind: Kind) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same columns and indexes as those of tasks, filled without any of the rules.
 fn raw_inserts(server: &Server, url: &str, clients: u64) {
-    server.run(url, "CREATE TABLE raw (LIKE tasks INCLUDING ALL)");
-    let row = "'project', 'kinora-a1', 'waiting', 1, 0, 0, 0, 1790000000000, 1, repeat('specification ', 45), '{}', \
-               1, 0, 0, 0, 0";
-    let columns = "id, seq, project, model, phase, place, progress, attempt, deaths, created_at_ms, spec_version, \
-                   spec, metadata, cost, reference_bytes, charged_bytes, fetch_state, fetch_tries";
-    let of = |rows: u32| {
-        format!(
-            "INSERT INTO raw ({columns}) SELECT gen_random_uuid()::text, nextval('task_seq'), {row} \
-             FROM generate_series(1, {rows});"
-        )
-    };
     let clients = u32::try_from(clients).unwrap_or(1);
     let connections = clients.min(64);
-    let single = server.pgbench(url, &of(1), connections, 4);
+    let single = server.raw_inserts(url, 1, connections);
     println!("| raw insert of one row, `pgbench` | {connections} | {single:.0} | | |");
     let rows = clients.div_ceil(BATCHERS);
     if rows > 1 {
-        let batched = server.pgbench(url, &of(rows), BATCHERS, 4) * f64::from(rows);
+        let batched = server.raw_inserts(url, rows, BATCHERS);
         println!(
             "| raw rows in inserts of {rows}, `pgbench` | {BATCHERS} x {rows} | {batched:.0} | | |"
         );
     }
-    server.run(url, "DROP TABLE raw");
 }
 
 fn raw_selects(server: &Server, url: &str) {
-    server.run(
-        url,
-        "CREATE TABLE numbered AS SELECT row_number() OVER () AS number, id FROM tasks LIMIT 1000",
-    );
-    server.run(url, "CREATE UNIQUE INDEX ON numbered (number)");
-    let script = "\\set number random(1, 1000)\n\
-        SELECT t.* FROM tasks t JOIN numbered n USING (id) WHERE n.number = :number;";
-    let rate = server.pgbench(url, script, 64, 4);
+    let rate = server.raw_selects(url, 64);
     println!("| raw select of one row, `pgbench` | 64 | {rate:.0} | | |");
 }
 
