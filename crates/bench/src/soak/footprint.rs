@@ -1,6 +1,7 @@
 //! What a process takes of its machine, as Linux tells it under `/proc`.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::Outcome;
 
@@ -51,4 +52,19 @@ impl Footprint {
             }
         }
     }
+}
+
+/// Time of all threads of the process on a processor so far; threads that have ended are not counted.
+pub(super) fn processor_time(id: u32) -> Outcome<Duration> {
+    let mut nanoseconds = 0;
+    for thread in std::fs::read_dir(format!("/proc/{id}/task"))?.flatten() {
+        // The first number, in nanoseconds (Documentation/scheduler/sched-stats.rst).
+        let times = std::fs::read_to_string(thread.path().join("schedstat")).unwrap_or_default();
+        let first = times
+            .split(' ')
+            .next()
+            .and_then(|text| text.parse::<u64>().ok());
+        nanoseconds += first.unwrap_or_default();
+    }
+    Ok(Duration::from_nanos(nanoseconds))
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kinora_e2e::{Server, Setup, keys};
 
-use super::{request, submit};
+use super::{footprint, request, submit};
 use crate::load::{Connection, Load, measure, submit_some};
 use crate::rows::{POLLED_TASKS, WINDOW, say};
 use crate::stats::{Window, median, quantile, ratios};
@@ -32,11 +32,13 @@ struct Side {
     metrics: Option<SocketAddr>,
 }
 
-/// The windows of each side, in their order.
+/// The windows of each side, in their order, and the processor time of a request in each, in microseconds.
 #[derive(Default)]
 struct Measured {
     with: Vec<Window>,
     without: Vec<Window>,
+    work_with: Vec<f64>,
+    work_without: Vec<f64>,
 }
 
 /// Prints a row for submits and for polls at each load, and whether the cost of submits is within its bound.
@@ -45,9 +47,9 @@ struct Measured {
 /// When an answer is not a 200.
 pub(crate) async fn metered() -> Outcome<()> {
     say(
-        "| what | connections | with/s | without/s | ratio | its quartiles | p99 ms | without p99 |",
+        "| what | connections | with/s | without/s | ratio | its quartiles | p99 ms | without p99 | µs of a processor | without |",
     );
-    say("|---|---|---|---|---|---|---|---|");
+    say("|---|---|---|---|---|---|---|---|---|---|");
     for connections in CONNECTIONS {
         let measured = polls(connections).await?;
         say(&measured.row("poll, queued", connections));
@@ -109,13 +111,21 @@ impl Measured {
         (without, other_load): (&Side, &Arc<Load>),
     ) -> Outcome<()> {
         if round.is_multiple_of(2) {
-            self.with.push(with.window(load, connections).await?);
+            self.add_with(with, load, connections).await?;
         }
-        let window = without.window(other_load, connections).await?;
+        let (window, work) = without.window(other_load, connections).await?;
         self.without.push(window);
+        self.work_without.push(work);
         if !round.is_multiple_of(2) {
-            self.with.push(with.window(load, connections).await?);
+            self.add_with(with, load, connections).await?;
         }
+        Ok(())
+    }
+
+    async fn add_with(&mut self, with: &Side, load: &Arc<Load>, connections: usize) -> Outcome<()> {
+        let (window, work) = with.window(load, connections).await?;
+        self.with.push(window);
+        self.work_with.push(work);
         Ok(())
     }
 
@@ -128,7 +138,7 @@ impl Measured {
         let p99 =
             |windows: &[Window]| median(windows.iter().map(|one| one.p99.as_secs_f64() * 1e3));
         format!(
-            "| {what} | {connections} | {:.0} | {:.0} | {:.3} | {:.3} to {:.3} | {:.2} | {:.2} |",
+            "| {what} | {connections} | {:.0} | {:.0} | {:.3} | {:.3} to {:.3} | {:.2} | {:.2} | {:.1} | {:.1} |",
             rate(&self.with),
             rate(&self.without),
             median(self.ratios()),
@@ -136,6 +146,8 @@ impl Measured {
             quantile(self.ratios(), 0.75),
             p99(&self.with),
             p99(&self.without),
+            median(self.work_with.iter().copied()),
+            median(self.work_without.iter().copied()),
         )
     }
 }
@@ -173,15 +185,19 @@ impl Side {
         Ok(Arc::new(ids.iter().map(poll).collect()))
     }
 
-    /// A window, in which the metrics are read if there are any.
-    async fn window(&self, load: &Arc<Load>, connections: usize) -> Outcome<Window> {
+    /// A window, in which the metrics are read if there are any, and the processor time of a request in microseconds.
+    async fn window(&self, load: &Arc<Load>, connections: usize) -> Outcome<(Window, f64)> {
         let address = [self.server.address()];
+        let before = footprint::processor_time(self.server.process_id())?;
         let (window, read) = tokio::join!(
             measure(&address, load, connections, WINDOW),
             scrape(self.metrics)
         );
         read?;
-        window
+        let window = window?;
+        let work = footprint::processor_time(self.server.process_id())?.saturating_sub(before);
+        let requests = window.per_second * WINDOW.as_secs_f64();
+        Ok((window, work.as_secs_f64() * 1e6 / requests))
     }
 }
 
