@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .._description import Frames
 from .._job import Job
 from .._outputs import Output
+from ._length import decide
 
 
 class Captured:
@@ -40,12 +42,20 @@ def captured(pipe: Any) -> Iterator[Captured]:
         del processor.postprocess_video
 
 
-def outputs(pipe: Any, result: Any, capture: Captured, job: Job) -> Iterator[Output]:
+def outputs(pipe: Any, result: Any, capture: Captured, job: Job, grid: Frames) -> Iterator[Output]:
     """The frames, then the sound if the clip has one."""
+    if job.clip.frames is None:
+        # The pipeline chose a length without asking its duration head.
+        frames = decide(job, _count(result, capture), grid)
+        capture.video = capture.video if capture.video is None else capture.video[:, :, :frames]
     yield job.rgb(_frames(result, capture, job))
     if job.clip.audio:
         sound, rate = _sound(pipe, result)
         yield job.sound(sound, rate)
+
+
+def _count(result: Any, capture: Captured) -> int:
+    return len(result.frames[0]) if capture.video is None else int(capture.video.shape[2])
 
 
 def _frames(result: Any, capture: Captured, job: Job) -> Iterator[Any]:
@@ -60,8 +70,9 @@ def _frames(result: Any, capture: Captured, job: Job) -> Iterator[Any]:
 
 
 def _sound(pipe: Any, result: Any) -> tuple[Any, int]:
-    vocoder = getattr(pipe, "vocoder", None)
     audio = getattr(result, "audio", None)
-    if vocoder is None or audio is None:
+    # Kandinsky 6 says it itself, LTX-2 by its vocoder.
+    rate = getattr(pipe, "audio_sample_rate", None) or getattr(getattr(pipe, "vocoder", None), "config", {}).get("output_sampling_rate")
+    if audio is None or rate is None:
         raise RuntimeError(f"{type(pipe).__name__} made no sound")
-    return audio[0], int(vocoder.config.output_sampling_rate)
+    return audio[0], int(rate)

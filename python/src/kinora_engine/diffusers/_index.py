@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from .._description import Description, Features, Frames
-from ._families import FAMILIES, Family
+from ._families import FAMILIES, UNSPLIT, Family
+from ._length import HEAD
 from ._settings import Settings
 
 INDEX = "model_index.json"
@@ -24,8 +25,12 @@ def describe(settings: Settings) -> Description:
     if family is None and not {"size_multiple", "frames", "features"} <= set(settings.describe):
         raise ValueError(f"{class_name} is not known: settings.describe needs size_multiple, frames, fps and features")
     family = _corrected(family or Family(Features(), 1, Frames(), 0), class_name, settings)
+    if settings.ranks > 1 and class_name in UNSPLIT:
+        raise ValueError(f"settings.ranks must be 1: diffusers 0.42.1 cannot split {class_name} over ranks")
     said = settings.describe
-    features = asdict(replace(family.features, draft=settings.draft_steps > 0 and family.features.edit))
+    chooses = family.chooses_length and _has_part(settings.model, HEAD)
+    draft = settings.draft_steps > 0 and family.features.edit
+    features = asdict(replace(family.features, draft=draft, auto_duration=chooses))
     unknown = sorted(set(said.get("features", {})) - set(features))
     if unknown:
         raise ValueError(f"unknown features in settings.describe: {', '.join(unknown)}")
@@ -50,6 +55,12 @@ def pipeline_class(model: str) -> str:
     if index is None:
         raise ValueError(f"{model} has no {INDEX} here; if it is a repository id, download it first or set settings.pipeline")
     return str(index["_class_name"])
+
+
+def _has_part(model: str, name: str) -> bool:
+    """Whether `model_index.json` names a class for an optional part."""
+    part = (_json(model, INDEX) or {}).get(name)
+    return isinstance(part, list) and part[-1] is not None
 
 
 def _corrected(family: Family, class_name: str, settings: Settings) -> Family:

@@ -3,12 +3,13 @@
 from typing import Any
 
 from ._settings import Settings
+from ._together import rank_device, share_denoiser
 
 DENOISERS = ("transformer", "transformer_2", "unet")
 
 
-def load_pipeline(settings: Settings) -> Any:
-    """A pipeline, ready to run.
+def load_pipeline(settings: Settings, rank: int = 0) -> Any:
+    """A pipeline, ready to run on the device of this rank.
 
     Raises:
         Exception: as diffusers raises it.
@@ -22,6 +23,8 @@ def load_pipeline(settings: Settings) -> Any:
     base = getattr(diffusers, settings.pipeline) if settings.pipeline else diffusers.DiffusionPipeline
     pipe = base.from_pretrained(settings.model, torch_dtype=getattr(torch, settings.dtype), **options)
     pipe.set_progress_bar_config(disable=True)
+    if settings.scheduler:
+        pipe.scheduler = type(pipe.scheduler).from_config(pipe.scheduler.config, **settings.scheduler)
     _load_loras(pipe, settings)
     if settings.vae_tiling:
         pipe.vae.enable_tiling()
@@ -32,9 +35,11 @@ def load_pipeline(settings: Settings) -> Any:
             denoiser.set_attention_backend(settings.attention)
         if settings.cache:
             denoiser.enable_cache(_cache_config(diffusers, settings.cache))
+        if settings.ranks > 1:
+            share_denoiser(denoiser, settings)
         if settings.compile:
             denoiser.compile_repeated_blocks()
-    _place(pipe, torch, settings)
+    _place(pipe, torch, settings, rank_device(settings, rank))
     return pipe
 
 
@@ -60,8 +65,7 @@ def _load_loras(pipe: Any, settings: Settings) -> None:
         pipe.set_adapters(names, scales)
 
 
-def _place(pipe: Any, torch: Any, settings: Settings) -> None:
-    device = settings.torch_device or ("cuda" if torch.cuda.is_available() else "cpu")
+def _place(pipe: Any, torch: Any, settings: Settings, device: str) -> None:
     options = settings.offload_options
     if settings.offload == "model":
         pipe.enable_model_cpu_offload(device=device, **options)
