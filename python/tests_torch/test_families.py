@@ -14,6 +14,7 @@ except ImportError as error:
 
 from kinora_engine.diffusers._arguments import _USUAL
 from kinora_engine.diffusers._families import FAMILIES, Family
+from kinora_engine.diffusers._modular import is_modular
 from kinora_engine.diffusers._length import ARGUMENTS, HEAD
 
 NEEDS: dict[str, tuple[str, ...]] = {
@@ -28,7 +29,10 @@ NEEDS: dict[str, tuple[str, ...]] = {
 
 
 def call(name: str) -> set[str]:
-    """Arguments of a class's call."""
+    """Arguments of a class's call, or inputs of its blocks."""
+    if is_modular(name):
+        blocks = getattr(getattr(diffusers, name), "default_blocks_name")
+        return set(getattr(diffusers, blocks)().input_names)
     return set(inspect.signature(getattr(diffusers, name).__call__).parameters)
 
 
@@ -46,6 +50,8 @@ class Families(unittest.TestCase):
     def check_length(self, name: str, family: Family, arguments: set[str]) -> None:
         if not family.features.edit:
             self.assertTrue(arguments & set(_USUAL["frames"]), "frames")
+        if is_modular(name):
+            return
         parts = set(inspect.signature(getattr(diffusers, name).__init__).parameters)
         if family.features.audio_output:
             self.assertIn("vocoder", parts)

@@ -11,6 +11,7 @@ from typing import Any
 from .._errors import Unsupported
 from .._job import Job
 from ._length import bounds
+from ._modular import inputs, is_modular
 from ._settings import Settings
 
 _USUAL = {
@@ -34,7 +35,7 @@ def call_arguments(pipe: Any, job: Job, settings: Settings) -> dict[str, Any]:
     Raises:
         Unsupported: the pipeline has no argument for a field that the job uses.
     """
-    known = set(inspect.signature(type(pipe).__call__).parameters)
+    known = inputs(pipe) if is_modular(pipe) else set(inspect.signature(type(pipe).__call__).parameters)
     arguments: dict[str, Any] = {}
     for field, value in _fields(pipe, job, settings, known).items():
         usual = _USUAL.get(field, (field,))

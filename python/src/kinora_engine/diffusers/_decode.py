@@ -12,6 +12,7 @@ from .._description import Frames
 from .._job import Job
 from .._outputs import Output
 from ._length import decide
+from ._modular import is_modular
 
 
 class Captured:
@@ -24,7 +25,8 @@ class Captured:
 @contextmanager
 def captured(pipe: Any) -> Iterator[Captured]:
     """Within this, the pipeline's video processor keeps the decoder's output and returns it unchanged."""
-    processor = getattr(pipe, "video_processor", None)
+    # Those of modular pipelines do not all get values from -1.0 to 1.0.
+    processor = None if is_modular(pipe) else getattr(pipe, "video_processor", None)
     capture = Captured()
     if not hasattr(processor, "postprocess_video"):
         yield capture
@@ -71,8 +73,13 @@ def _frames(result: Any, capture: Captured, job: Job) -> Iterator[Any]:
 
 def _sound(pipe: Any, result: Any) -> tuple[Any, int]:
     audio = getattr(result, "audio", None)
-    # Kandinsky 6 says it itself, LTX-2 by its vocoder.
-    rate = getattr(pipe, "audio_sample_rate", None) or getattr(getattr(pipe, "vocoder", None), "config", {}).get("output_sampling_rate")
+    # MiniMax-H3 says it in the result, Kandinsky 6 in the pipeline, LTX-2 by its vocoder.
+    rate = getattr(result, "sampling_rate", None) or getattr(pipe, "audio_sample_rate", None) or _vocoder_rate(pipe)
     if audio is None or rate is None:
         raise RuntimeError(f"{type(pipe).__name__} made no sound")
     return audio[0], int(rate)
+
+
+def _vocoder_rate(pipe: Any) -> int | None:
+    config = getattr(getattr(pipe, "vocoder", None), "config", None)
+    return None if config is None else config.output_sampling_rate

@@ -31,13 +31,14 @@ _VACE = Features(
     text_to_video=True, first_frame=True, last_frame=True, reference_images_max=4, negative_prompt=True, edit=True
 )
 _TEXT_OR_FIRST = Features(text_to_video=True, first_frame=True, audio_output=True, negative_prompt=True)
-_LTX2_DFR = Features(text_to_video=True, audio_output=True)
+_TEXT_AND_SOUND = Features(text_to_video=True, audio_output=True)
 _LTX2_TEXT = Features(text_to_video=True, audio_output=True, negative_prompt=True)
 _LTX2_FIRST = Features(first_frame=True, audio_output=True, negative_prompt=True)
 _LTX2_CONDITION = Features(text_to_video=True, first_frame=True, last_frame=True, audio_output=True, negative_prompt=True)
 
 _BY_4, _BY_8, _BY_6 = Frames(4, 1), Frames(8, 1), Frames(6, 1)
 _BY_WINDOWS = Frames(33, 0)
+_BY_17 = Frames(17, 5)
 
 FAMILIES = {
     "WanPipeline": Family(_TEXT, 16, _BY_4, 16),
@@ -54,10 +55,11 @@ FAMILIES = {
     "LTX2Pipeline": Family(_LTX2_TEXT, 32, _BY_8, 24, chooses_length=True),
     "LTX2ImageToVideoPipeline": Family(_LTX2_FIRST, 32, _BY_8, 24, chooses_length=True),
     "LTX2ConditionPipeline": Family(_LTX2_CONDITION, 32, _BY_8, 24, chooses_length=True),
-    "LTX2DFRPipeline": Family(_LTX2_DFR, 32, _BY_8, 24, chooses_length=True),
+    "LTX2DFRPipeline": Family(_TEXT_AND_SOUND, 32, _BY_8, 24, chooses_length=True),
     "CogVideoXPipeline": Family(_TEXT, 16, _BY_4, 8),
     "CogVideoXImageToVideoPipeline": Family(_FIRST, 16, _BY_4, 8),
     "CogVideoXVideoToVideoPipeline": Family(_EDIT, 16, _BY_4, 8),
+    "MiniMaxH3ModularPipeline": Family(_TEXT_AND_SOUND, 32, _BY_17, 24),
     "SkyReelsV2Pipeline": Family(_TEXT, 16, _BY_4, 24),
     "SkyReelsV2ImageToVideoPipeline": Family(_BOTH_ENDS, 16, _BY_4, 24),
     "SanaVideoPipeline": Family(_TEXT, 32, _BY_4, 16),
@@ -77,4 +79,4 @@ FAMILIES = {
     "AnimateDiffVideoToVideoPipeline": Family(_EDIT, 8, Frames(), 8),
 }
 UNSPLIT = {"LTX2Pipeline", "LTX2ImageToVideoPipeline", "LTX2ConditionPipeline", "LTX2DFRPipeline"}
-"""Classes that context parallelism of diffusers 0.42.1 cannot split: their transformer's plan leaves out the sound, and every call fails."""
+"""Classes that context parallelism of diffusers 0.42.1 cannot split: the plan of their transformer leaves out the sound."""

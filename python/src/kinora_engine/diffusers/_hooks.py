@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ._load import denoisers
+from ._modular import is_modular, loops
 from ._watch import Watch
 
 DENOISING_SHARE = 0.9
@@ -49,11 +50,14 @@ def watched(pipe: Any, watch: Watch, is_compiled: bool) -> Iterator[None]:
     handles = [denoiser.register_forward_pre_hook(lambda *_: watch.before()) for denoiser in denoisers(pipe)]
     if not is_compiled:
         handles += [block.register_forward_pre_hook(lambda *_: watch.inside()) for block in _blocks(pipe)]
-    pipe.progress_bar = progress_bar
+    owners = list(loops(pipe._blocks)) if is_modular(pipe) else [pipe]
+    for owner in owners:
+        owner.progress_bar = progress_bar
     try:
         yield
     finally:
-        del pipe.progress_bar
+        for owner in owners:
+            del owner.progress_bar
         for handle in handles:
             handle.remove()
 

@@ -14,7 +14,7 @@ from ._decode import captured, outputs
 from ._index import describe
 from ._load import load_pipeline
 from ._ranks import Leader, Ranks
-from ._run import run
+from ._run import clean, run
 from ._settings import Settings
 from ._watch import JobWatch
 
@@ -44,8 +44,7 @@ class Pipeline(Engine):
                 result = self._first_call(job, arguments)
             yield from outputs(self.pipe, result, capture, job, self._grid)
         finally:
-            # Clears step caches and half-done offloading; otherwise a stopped job changes the next one's frames.
-            self.pipe.maybe_free_model_hooks()
+            clean(self.pipe)
 
     def reset(self) -> None:
         gc.collect()

@@ -14,7 +14,7 @@ from typing import IO, Any
 from .._errors import Cancelled, is_out_of_memory
 from .._streams import guard
 from ._load import load_pipeline
-from ._run import run
+from ._run import clean, run
 from ._settings import Settings
 from ._together import from_first, join
 
@@ -78,7 +78,7 @@ def make(pipe: Any, call: dict[str, Any]) -> BaseException | None:
     except BaseException as error:
         return error
     finally:
-        pipe.maybe_free_model_hooks()
+        clean(pipe)
     return None
 
 

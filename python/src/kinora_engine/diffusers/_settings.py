@@ -15,6 +15,8 @@ class Settings:
     """A folder with `model_index.json`, or a repository id that is in the local cache or can be downloaded."""
     pipeline: str = ""
     """Class of the pipeline; empty: the one of `model_index.json`."""
+    workflow: str = ""
+    """Of a modular pipeline: the task whose parts are loaded, such as `t2va` of MiniMax-H3. Empty: all parts."""
     dtype: str = "bfloat16"
     torch_device: str = ""
     """Empty: `cuda` if there is one, otherwise `cpu`."""
