@@ -22,6 +22,12 @@ class Wan(Tiny, unittest.TestCase):
         self.assertEqual(host.run(job(width=64, height=32)).frames, result.frames)
         self.assertNotEqual(host.run(job(width=64, height=32, seed=8)).frames, result.frames)
 
+    def test_a_change_of_the_scheduler_changes_the_frames(self) -> None:
+        expected = self.host().run(job()).frames
+        # The folder's own shift is 7.
+        self.assertEqual(self.host(scheduler={"shift": 7.0}).run(job()).frames, expected)
+        self.assertNotEqual(self.host(scheduler={"shift": 3.0}).run(job()).frames, expected)
+
     def test_a_cancel_leaves_no_trace_in_a_step_cache(self) -> None:
         cache = {"type": "FirstBlockCacheConfig", "threshold": 0.5}
         host = self.host(cache=cache)

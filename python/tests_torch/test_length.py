@@ -1,12 +1,14 @@
 """`seconds: "auto"` with the diffusers engine: a tiny LTX-2.5, and the rules for lengths."""
 
 import unittest
+from types import SimpleNamespace
 from unittest import mock
 
+import torch
 from support import Tiny, tiny
 
 from kinora_engine import Frames, Unsupported
-from kinora_engine.diffusers import _length
+from kinora_engine.diffusers import _decode, _length
 from kinora_engine.testing import job
 
 SETTINGS = {"arguments": {"spatio_temporal_guidance_blocks": [1], "max_sequence_length": 16}}
@@ -65,6 +67,38 @@ class Decide(unittest.TestCase):
         length = _length.decide(made, wanted, grid)
         made.decide.assert_called_once_with(length)
         return length
+
+
+class ChosenWithoutAHead(unittest.TestCase):
+    """A stand-in for pipelines that choose a length in some other way."""
+
+    def test_the_length_is_that_of_the_frames_cut_to_the_grid_and_the_job(self) -> None:
+        for made, frames_max, left in ((20, 361, 17), (20, 10, 9)):
+            captured = _decode.Captured()
+            self.assertEqual(self.sent(SimpleNamespace(frames=[list(range(made))]), captured, frames_max), left)
+            captured.video = torch.zeros(1, 3, made, 4, 4)
+            self.assertEqual(self.sent(SimpleNamespace(), captured, frames_max), left)
+
+    def sent(self, result: SimpleNamespace, captured: _decode.Captured, frames_max: int) -> int:
+        asked = mock.Mock(clip=SimpleNamespace(frames=None, frames_max=frames_max, audio=False), rgb=list)
+        asked.decide = lambda frames: setattr(asked, "frames", frames)
+        (frames,) = _decode.outputs(SimpleNamespace(), result, captured, asked, BY_8)
+        self.assertEqual(asked.frames, len(frames))
+        return len(frames)
+
+
+class Sound(unittest.TestCase):
+    def test_its_rate_is_said_by_the_result_the_pipeline_or_the_vocoder(self) -> None:
+        vocoder = SimpleNamespace(config=SimpleNamespace(output_sampling_rate=24_000))
+        for pipe, result, rate in (
+            (SimpleNamespace(), SimpleNamespace(audio=["s"], sampling_rate=32_000), 32_000),
+            (SimpleNamespace(audio_sample_rate=44_100, vocoder=object()), SimpleNamespace(audio=["s"]), 44_100),
+            (SimpleNamespace(vocoder=vocoder), SimpleNamespace(audio=["s"]), 24_000),
+        ):
+            self.assertEqual(_decode._sound(pipe, result), ("s", rate))
+        for pipe, result in ((SimpleNamespace(vocoder=vocoder), SimpleNamespace()), (SimpleNamespace(), SimpleNamespace(audio=["s"]))):
+            with self.assertRaises(RuntimeError):
+                _decode._sound(pipe, result)
 
 
 if __name__ == "__main__":

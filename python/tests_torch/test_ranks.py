@@ -1,14 +1,17 @@
 """One clip by two processes on the CPU: context parallelism over gloo, cancels, failures and deaths."""
 
+import io
 import os
 import signal
+import threading
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
 
 from support import Tiny, tiny
 
-from kinora_engine import Frames
+from kinora_engine import Frames, OutOfMemory
 from kinora_engine.diffusers import Pipeline, _rank, _ranks
 from kinora_engine.testing import Host, HostError, job
 
@@ -87,8 +90,10 @@ class Ranks(Tiny, unittest.TestCase):
         self.assertEqual(os.getpgid(rank), host.process.pid)
         host.process.kill()
         host.process.wait(timeout=30)
+        deadline = time.monotonic() + 30
         while not is_gone(rank):
-            pass
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.05)
 
     def test_a_setting_that_ranks_cannot_have_is_refused(self) -> None:
         cache = {"type": "FirstBlockCacheConfig"}
@@ -98,6 +103,55 @@ class Ranks(Tiny, unittest.TestCase):
 
     def others(self, host: Host) -> list[int]:
         return children(host.process.pid, "kinora_engine.diffusers._rank")
+
+
+class Others(unittest.TestCase):
+    """A rank beside the first, which is a pipe here."""
+
+    def setUp(self) -> None:
+        self.ended = threading.Event()
+        for name, value in (("end_group", self.ended.set), ("ANSWER_SECONDS", 0.2)):
+            patched = mock.patch.object(_ranks, name, value)
+            patched.start()
+            self.addCleanup(patched.stop)
+        reading, writing = os.pipe()
+        self.answers = os.fdopen(writing, "wb")
+        process = mock.Mock(stdin=io.BytesIO(), stdout=os.fdopen(reading, "rb"))
+        with mock.patch.object(_ranks.subprocess, "Popen", return_value=process):
+            self.rank = _ranks.Rank(1, 0)
+        self.ranks = object.__new__(_ranks.Ranks)
+        self.ranks._ranks, self.ranks._is_stuck = [self.rank], False
+
+    def tearDown(self) -> None:
+        self.answers.close()
+        self.assertTrue(self.ended.wait(30), "a rank that ended has to end all")
+        self.rank._output.close()
+
+    def test_its_error_is_the_error_of_the_call(self) -> None:
+        for outcome, kind in ((_rank.FAILED, RuntimeError), (_rank.OUT_OF_MEMORY, OutOfMemory)):
+            _rank.send(self.answers, (outcome, "why"))
+            error = self.ranks.end()
+            self.assertIsInstance(error, kind)
+            self.assertIn("rank 1: why", str(error))
+        _rank.send(self.answers, (_rank.DONE, ""))
+        self.assertIsNone(self.ranks.end())
+        self.ranks.check()
+
+    def test_one_that_does_not_answer_cannot_take_another_call(self) -> None:
+        self.assertIn("did not end", str(self.ranks.end()))
+        with self.assertRaises(RuntimeError):
+            self.ranks.check()
+
+    def test_a_failure_that_the_first_does_not_come_for_ends_all(self) -> None:
+        _rank.send(self.answers, (_rank.FAILED, "alone"))
+        self.assertTrue(self.ended.wait(30))
+
+    def test_a_failure_that_the_first_came_for_ends_nothing(self) -> None:
+        _rank.send(self.answers, (_rank.FAILED, "alike"))
+        self.assertIsNotNone(self.ranks.end())
+        # Unlike the failure, this answer may wait as long as the first rank decodes.
+        _rank.send(self.answers, (_rank.DONE, ""))
+        self.assertFalse(self.ended.wait(1.0))
 
 
 class Watches(unittest.TestCase):

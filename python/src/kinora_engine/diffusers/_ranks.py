@@ -83,13 +83,15 @@ class Rank:
         return kind(f"rank {self.number}: {message}")
 
     def _listen(self) -> None:
-        while (message := receive(self._output)) is not None:
-            self._arrived += 1
-            self._answers.put(message)
-            if message[0] != DONE:
-                self._limit_waiting()
-        print(f"kinora-engine: rank {self.number} ended: {self.process.wait()}", file=sys.stderr, flush=True)
-        end_group()
+        try:
+            while (message := receive(self._output)) is not None:
+                self._arrived += 1
+                self._answers.put(message)
+                if message[0] != DONE:
+                    self._limit_waiting()
+        finally:
+            print(f"kinora-engine: rank {self.number} ended", file=sys.stderr, flush=True)
+            end_group()
 
     def _limit_waiting(self) -> None:
         """Ends all if the first rank does not come for this answer: then it waits for this rank in its call."""
