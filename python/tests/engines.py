@@ -50,6 +50,19 @@ class Script(Base):
         for number in range(job.frames):
             yield job.rgb(self.frame(job, job.seed + number))
 
+    def deferred(self, job: Job) -> Iterator[Output]:
+        """Works on after a cancel until a place of its own choice. The signal comes after half a second."""
+        with job.deferred_cancel():
+            job.progress(0.5)
+            while not job.cancelled:
+                job.check()
+            began = time.monotonic()
+            while time.monotonic() - began < 0.8:
+                job.check()
+            print("came to its place", flush=True)
+        job.check()
+        yield job.rgb(self.frame(job, 0))
+
     def stateful(self, job: Job) -> Iterator[Output]:
         """Frames depend on what an earlier, stopped job left behind, unless `reset` clears it."""
         if job.seed == 1:

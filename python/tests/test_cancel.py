@@ -22,6 +22,16 @@ class Cancel(unittest.TestCase):
             # The clean-up of "checks" lasts longer than the grace before the signal.
             self.assertIn("cleaned up", host.log)
 
+    def test_a_deferred_cancel_takes_effect_where_the_engine_allows_it(self) -> None:
+        with support.host() as host:
+            host.open()
+            running = host.start(job(prompt="deferred"))
+            running.wait_until(lambda result: bool(result.progress))
+            running.cancel()
+            self.assertEqual((running.result.outcome, running.result.frames), ("cancelled", []))
+            self.assertEqual(host.run(job(prompt="plain")).outcome, "done")
+            self.assertIn("came to its place", host.log)
+
     def test_a_cancel_before_the_work_begins(self) -> None:
         with support.host() as host:
             host.open()

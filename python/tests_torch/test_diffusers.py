@@ -1,45 +1,12 @@
 """The diffusers engine with tiny pipelines on the CPU. Needs the extra `diffusers`."""
 
 import os
-import sys
-import tempfile
 import time
 import unittest
-from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests_torch")]
+from support import Tiny, tiny
 
-from kinora_engine.testing import Host, command, job  # noqa: E402
-
-ENVIRONMENT = {"PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
-try:
-    import tiny
-except ImportError as error:
-    raise unittest.SkipTest(f"torch or diffusers is not installed: {error}") from None
-
-
-class Tiny:
-    """A model in a folder, and engines that run it."""
-
-    folder: "tempfile.TemporaryDirectory[str]"
-    build: Any
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.build(Path(cls.folder.name))
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.folder.cleanup()
-
-    def host(self, **settings: Any) -> Host:
-        host = Host(command("kinora_engine.diffusers:Pipeline"), env=ENVIRONMENT, timeout=120)
-        self.addCleanup(host.close)  # type: ignore[attr-defined]
-        self.hello = host.open({"model": self.folder.name, "dtype": "float32", "torch_device": "cpu", "steps": 3, **settings})
-        return host
+from kinora_engine.testing import job
 
 
 class Wan(Tiny, unittest.TestCase):
@@ -54,6 +21,12 @@ class Wan(Tiny, unittest.TestCase):
         self.assertGreater(len(set(result.progress)), 3)
         self.assertEqual(host.run(job(width=64, height=32)).frames, result.frames)
         self.assertNotEqual(host.run(job(width=64, height=32, seed=8)).frames, result.frames)
+
+    def test_a_change_of_the_scheduler_changes_the_frames(self) -> None:
+        expected = self.host().run(job()).frames
+        # The folder's own shift is 7.
+        self.assertEqual(self.host(scheduler={"shift": 7.0}).run(job()).frames, expected)
+        self.assertNotEqual(self.host(scheduler={"shift": 3.0}).run(job()).frames, expected)
 
     def test_a_cancel_leaves_no_trace_in_a_step_cache(self) -> None:
         cache = {"type": "FirstBlockCacheConfig", "threshold": 0.5}

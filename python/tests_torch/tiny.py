@@ -1,5 +1,6 @@
 """Builds tiny diffusers pipelines with random weights: `python tiny.py NAME FOLDER`. Nothing is downloaded."""
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,9 @@ from diffusers import (
 )
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast, UMT5Config, UMT5EncoderModel
+
+LTX25_SECONDS = 3.1
+"""What the tiny LTX-2.5 predicts for any prompt."""
 
 
 def tokenizer() -> Any:
@@ -77,6 +81,23 @@ def wan_vace(folder: Path) -> None:
 
 def ltx2(folder: Path) -> None:
     """A text-to-video pipeline with 16 kHz stereo sound."""
+    _ltx2().save_pretrained(folder)
+
+
+def ltx25(folder: Path) -> None:
+    """The same with the part of LTX-2.5 that predicts a clip's length."""
+    from diffusers.pipelines.ltx2.duration_head import LTX2DurationHead
+
+    head = LTX2DurationHead(
+        video_cross_attention_dim=32, audio_cross_attention_dim=32, pooler_hidden_dim=8, num_pooler_heads=2, mlp_hidden_dim=8
+    )
+    # It predicts the logarithm of the seconds.
+    torch.nn.init.zeros_(head.mlp_out.weight)
+    torch.nn.init.constant_(head.mlp_out.bias, math.log(LTX25_SECONDS))
+    _ltx2(duration_head=head).save_pretrained(folder)
+
+
+def _ltx2(**parts: Any) -> Any:
     from diffusers import (
         AutoencoderKLLTX2Audio,
         AutoencoderKLLTX2Video,
@@ -178,7 +199,7 @@ def ltx2(folder: Path) -> None:
         **{f"video_connector_{name}": value for name, value in heads.items()},
         **{f"audio_connector_{name}": value for name, value in heads.items()},
     )
-    LTX2Pipeline(
+    return LTX2Pipeline(
         scheduler=FlowMatchEulerDiscreteScheduler(),
         vae=vae,
         audio_vae=audio_vae,
@@ -187,9 +208,10 @@ def ltx2(folder: Path) -> None:
         connectors=connectors,
         transformer=transformer,
         vocoder=vocoder,
-    ).save_pretrained(folder)
+        **parts,
+    )
 
 
 if __name__ == "__main__":
-    BUILDERS = {builder.__name__: builder for builder in (wan, wan_i2v, wan_vace, ltx2)}
+    BUILDERS = {builder.__name__: builder for builder in (wan, wan_i2v, wan_vace, ltx2, ltx25)}
     BUILDERS[sys.argv[1]](Path(sys.argv[2]))

@@ -7,6 +7,8 @@ waits for child processes and socket reads.
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 from ._errors import Cancelled
@@ -23,6 +25,7 @@ class Cancel:
     def __init__(self) -> None:
         self._asked = threading.Event()
         self._raises = False
+        self._deferred = False
 
     @property
     def asked(self) -> bool:
@@ -39,11 +42,20 @@ class Cancel:
         timer.start()
 
     def check(self) -> None:
-        """Raises `Cancelled` if the flag is set."""
-        if self.asked:
+        """Raises `Cancelled` if the flag is set, unless cancels are deferred."""
+        if self.asked and not self._deferred:
             # The job's `finally` blocks run from here on: do not interrupt them.
             self._raises = False
             raise Cancelled
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Within this nothing raises `Cancelled`; the flag is set all the same."""
+        self._deferred = True
+        try:
+            yield
+        finally:
+            self._deferred = False
 
     def begin(self) -> None:
         """From here on the signal raises `Cancelled` in the main thread, at most once."""

@@ -1,8 +1,8 @@
-"""Arguments of a pipeline's call for a job. Only arguments in the call's signature are passed.
+"""Arguments of a pipeline's call for a job, without its generator. Only arguments in the call's signature are passed.
 
 Fields and their usual arguments: `prompt`, `negative_prompt`, `width`, `height`, `frames` (`num_frames`, or `frames`), `fps`
 (`frame_rate`, `fps`), `steps` (`num_inference_steps`), `first_frame` (`image`), `last_frame` (`last_image`), `images`
-(`reference_images`), `source` (`video`), `strength`. `settings.map` names others.
+(`reference_images`), `source` (`video`), `audio` (`sample_audio`), `strength`. `settings.map` names others.
 """
 
 import inspect
@@ -10,6 +10,8 @@ from typing import Any
 
 from .._errors import Unsupported
 from .._job import Job
+from ._length import bounds
+from ._modular import inputs, is_modular
 from ._settings import Settings
 
 _USUAL = {
@@ -20,6 +22,7 @@ _USUAL = {
     "last_frame": ("last_image",),
     "images": ("reference_images",),
     "source": ("video",),
+    "audio": ("sample_audio",),
 }
 _MUST = ("prompt", "first_frame", "last_frame", "images", "source", "negative_prompt", "frames")
 """Fields that a pipeline must not drop in silence."""
@@ -32,7 +35,7 @@ def call_arguments(pipe: Any, job: Job, settings: Settings) -> dict[str, Any]:
     Raises:
         Unsupported: the pipeline has no argument for a field that the job uses.
     """
-    known = set(inspect.signature(type(pipe).__call__).parameters)
+    known = inputs(pipe) if is_modular(pipe) else set(inspect.signature(type(pipe).__call__).parameters)
     arguments: dict[str, Any] = {}
     for field, value in _fields(pipe, job, settings, known).items():
         usual = _USUAL.get(field, (field,))
@@ -43,7 +46,9 @@ def call_arguments(pipe: Any, job: Job, settings: Settings) -> dict[str, Any]:
             raise Unsupported(f"{type(pipe).__name__} has no argument for {field}; settings.map can name it")
     for name, value in settings.arguments.items():
         arguments.setdefault(name, value)
-    arguments["generator"] = _generator(job.seed)
+    if job.clip.frames is None:
+        for name, value in bounds(pipe, job, known).items():
+            arguments.setdefault(name, value)
     arguments["output_type"] = "pt"
     return arguments
 
@@ -56,10 +61,11 @@ def _fields(pipe: Any, job: Job, settings: Settings, known: set[str]) -> dict[st
         "negative_prompt": job.negative_prompt,
         "width": clip.width,
         "height": clip.height,
-        "frames": job.frames,
+        "frames": job.clip.frames,
         "fps": clip.fps,
         "steps": steps or None,
         "images": [image.pil() for image in job.images] or None,
+        "audio": clip.audio,
         "strength": settings.final_strength if job.final else job.strength,
     }
     if "conditions" in known and (job.first_frame or job.last_frame):
@@ -122,10 +128,3 @@ def _vace(job: Job, strength: float) -> dict[str, Any]:
         if picture is not None:
             video[index], mask[index] = picture.pil(), black
     return {"source": video, "mask": mask}
-
-
-def _generator(seed: int) -> Any:
-    import torch
-
-    # On the CPU, so that the same seed gives the same noise on every device.
-    return torch.Generator("cpu").manual_seed(seed)

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .._description import Frames
 from .._job import Job
 from .._outputs import Output
+from ._length import decide
+from ._modular import is_modular
 
 
 class Captured:
@@ -22,7 +25,8 @@ class Captured:
 @contextmanager
 def captured(pipe: Any) -> Iterator[Captured]:
     """Within this, the pipeline's video processor keeps the decoder's output and returns it unchanged."""
-    processor = getattr(pipe, "video_processor", None)
+    # Those of modular pipelines do not all get values from -1.0 to 1.0.
+    processor = None if is_modular(pipe) else getattr(pipe, "video_processor", None)
     capture = Captured()
     if not hasattr(processor, "postprocess_video"):
         yield capture
@@ -40,12 +44,20 @@ def captured(pipe: Any) -> Iterator[Captured]:
         del processor.postprocess_video
 
 
-def outputs(pipe: Any, result: Any, capture: Captured, job: Job) -> Iterator[Output]:
+def outputs(pipe: Any, result: Any, capture: Captured, job: Job, grid: Frames) -> Iterator[Output]:
     """The frames, then the sound if the clip has one."""
+    if job.clip.frames is None:
+        # The pipeline chose a length without asking its duration head.
+        frames = decide(job, _count(result, capture), grid)
+        capture.video = capture.video if capture.video is None else capture.video[:, :, :frames]
     yield job.rgb(_frames(result, capture, job))
     if job.clip.audio:
         sound, rate = _sound(pipe, result)
         yield job.sound(sound, rate)
+
+
+def _count(result: Any, capture: Captured) -> int:
+    return len(result.frames[0]) if capture.video is None else int(capture.video.shape[2])
 
 
 def _frames(result: Any, capture: Captured, job: Job) -> Iterator[Any]:
@@ -60,8 +72,14 @@ def _frames(result: Any, capture: Captured, job: Job) -> Iterator[Any]:
 
 
 def _sound(pipe: Any, result: Any) -> tuple[Any, int]:
-    vocoder = getattr(pipe, "vocoder", None)
     audio = getattr(result, "audio", None)
-    if vocoder is None or audio is None:
+    # MiniMax-H3 says it in the result, Kandinsky 6 in the pipeline, LTX-2 by its vocoder.
+    rate = getattr(result, "sampling_rate", None) or getattr(pipe, "audio_sample_rate", None) or _vocoder_rate(pipe)
+    if audio is None or rate is None:
         raise RuntimeError(f"{type(pipe).__name__} made no sound")
-    return audio[0], int(vocoder.config.output_sampling_rate)
+    return audio[0], int(rate)
+
+
+def _vocoder_rate(pipe: Any) -> int | None:
+    config = getattr(getattr(pipe, "vocoder", None), "config", None)
+    return None if config is None else config.output_sampling_rate

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .._job import Job
 from ._load import denoisers
+from ._modular import is_modular, loops
+from ._watch import Watch
 
 DENOISING_SHARE = 0.9
 """Part of the progress that denoising takes; the decoder has the rest."""
@@ -14,8 +15,8 @@ DENOISING_SHARE = 0.9
 class ProgressBar:
     """Stands in for tqdm: each step of the denoising loop is progress."""
 
-    def __init__(self, job: Job, total: int) -> None:
-        self._job = job
+    def __init__(self, watch: Watch, total: int) -> None:
+        self._watch = watch
         self._total = max(1, total)
         self._steps = 0
 
@@ -28,30 +29,35 @@ class ProgressBar:
     def update(self, steps: int = 1) -> None:
         """Reports steps as done."""
         self._steps += steps
-        self._job.progress(DENOISING_SHARE * min(1.0, self._steps / self._total))
+        self._watch.step(DENOISING_SHARE * min(1.0, self._steps / self._total))
 
     def set_postfix(self, *_: Any, **__: Any) -> None:
         """Ignored."""
 
 
 @contextmanager
-def watched(pipe: Any, job: Job, is_compiled: bool) -> Iterator[None]:
-    """Within this, steps are progress, and a cancel takes effect between two blocks of a transformer.
+def watched(pipe: Any, watch: Watch, is_compiled: bool) -> Iterator[None]:
+    """Within this, `watch` hears of steps, of runs of a transformer and of its blocks.
 
-    Compiled blocks would be compiled with the hook, so there it takes effect between two runs of the transformer.
+    Compiled blocks would be compiled with the hook, so it does not hear of those.
     """
 
     def progress_bar(iterable: Any = None, total: int | None = None) -> Any:
         if iterable is None:
-            return ProgressBar(job, total or 1)
-        return _counted(iterable, ProgressBar(job, len(iterable)))
+            return ProgressBar(watch, total or 1)
+        return _counted(iterable, ProgressBar(watch, len(iterable)))
 
-    handles = [block.register_forward_pre_hook(lambda *_: job.check()) for block in _blocks(pipe, is_compiled)]
-    pipe.progress_bar = progress_bar
+    handles = [denoiser.register_forward_pre_hook(lambda *_: watch.before()) for denoiser in denoisers(pipe)]
+    if not is_compiled:
+        handles += [block.register_forward_pre_hook(lambda *_: watch.inside()) for block in _blocks(pipe)]
+    owners = list(loops(pipe._blocks)) if is_modular(pipe) else [pipe]
+    for owner in owners:
+        owner.progress_bar = progress_bar
     try:
         yield
     finally:
-        del pipe.progress_bar
+        for owner in owners:
+            del owner.progress_bar
         for handle in handles:
             handle.remove()
 
@@ -62,10 +68,9 @@ def _counted(iterable: Any, bar: ProgressBar) -> Iterator[Any]:
         bar.update()
 
 
-def _blocks(pipe: Any, is_compiled: bool) -> Iterator[Any]:
-    """The direct members of the module lists in each denoiser, and the denoiser itself."""
+def _blocks(pipe: Any) -> Iterator[Any]:
+    """The direct members of the module lists in each denoiser."""
     for denoiser in denoisers(pipe):
-        yield denoiser
         for child in denoiser.children():
-            if type(child).__name__ == "ModuleList" and not is_compiled:
+            if type(child).__name__ == "ModuleList":
                 yield from child

@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from .._description import Description, Features, Frames
-from ._families import FAMILIES, Family
+from ._families import FAMILIES, UNSPLIT, Family
+from ._length import HEAD
+from ._modular import INDEX as MODULAR_INDEX
+from ._modular import OFFLOADS as MODULAR_OFFLOADS
+from ._modular import is_modular
 from ._settings import Settings
 
 INDEX = "model_index.json"
@@ -24,8 +28,11 @@ def describe(settings: Settings) -> Description:
     if family is None and not {"size_multiple", "frames", "features"} <= set(settings.describe):
         raise ValueError(f"{class_name} is not known: settings.describe needs size_multiple, frames, fps and features")
     family = _corrected(family or Family(Features(), 1, Frames(), 0), class_name, settings)
+    _refuse(class_name, settings)
     said = settings.describe
-    features = asdict(replace(family.features, draft=settings.draft_steps > 0 and family.features.edit))
+    chooses = family.chooses_length and _has_part(settings.model, HEAD)
+    draft = settings.draft_steps > 0 and family.features.edit
+    features = asdict(replace(family.features, draft=draft, auto_duration=chooses))
     unknown = sorted(set(said.get("features", {})) - set(features))
     if unknown:
         raise ValueError(f"unknown features in settings.describe: {', '.join(unknown)}")
@@ -46,10 +53,24 @@ def pipeline_class(model: str) -> str:
     Raises:
         ValueError: there is no such file.
     """
-    index = _json(model, INDEX)
+    index = _json(model, INDEX) or _json(model, MODULAR_INDEX)
     if index is None:
         raise ValueError(f"{model} has no {INDEX} here; if it is a repository id, download it first or set settings.pipeline")
     return str(index["_class_name"])
+
+
+def _refuse(class_name: str, settings: Settings) -> None:
+    """Refuses settings that the class cannot have."""
+    if settings.ranks > 1 and class_name in UNSPLIT:
+        raise ValueError(f"settings.ranks must be 1: diffusers 0.42.1 cannot split {class_name} over ranks")
+    if is_modular(class_name) and settings.offload not in MODULAR_OFFLOADS:
+        raise ValueError(f"settings.offload of {class_name} is one of {', '.join(MODULAR_OFFLOADS)}")
+
+
+def _has_part(model: str, name: str) -> bool:
+    """Whether `model_index.json` names a class for an optional part."""
+    part = (_json(model, INDEX) or {}).get(name)
+    return isinstance(part, list) and part[-1] is not None
 
 
 def _corrected(family: Family, class_name: str, settings: Settings) -> Family:

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+from ._index import pipeline_class
+from ._modular import is_modular, load_modular, place_modular
 from ._settings import Settings
+from ._together import rank_device, share_denoiser
 
-DENOISERS = ("transformer", "transformer_2", "unet")
+DENOISERS = ("transformer", "transformer_2", "transformer_ref", "unet")
 
 
-def load_pipeline(settings: Settings) -> Any:
-    """A pipeline, ready to run.
+def load_pipeline(settings: Settings, rank: int = 0) -> Any:
+    """A pipeline, ready to run on the device of this rank.
 
     Raises:
         Exception: as diffusers raises it.
@@ -19,9 +22,10 @@ def load_pipeline(settings: Settings) -> Any:
     options = dict(settings.components)
     if settings.quantization:
         options["quantization_config"] = diffusers.PipelineQuantizationConfig(**settings.quantization)
-    base = getattr(diffusers, settings.pipeline) if settings.pipeline else diffusers.DiffusionPipeline
-    pipe = base.from_pretrained(settings.model, dtype=getattr(torch, settings.dtype), **options)
+    pipe = _loaded(diffusers, settings, getattr(torch, settings.dtype), options)
     pipe.set_progress_bar_config(disable=True)
+    if settings.scheduler:
+        pipe.scheduler = type(pipe.scheduler).from_config(pipe.scheduler.config, **settings.scheduler)
     _load_loras(pipe, settings)
     if settings.vae_tiling:
         pipe.vae.enable_tiling()
@@ -32,10 +36,19 @@ def load_pipeline(settings: Settings) -> Any:
             denoiser.set_attention_backend(settings.attention)
         if settings.cache:
             denoiser.enable_cache(_cache_config(diffusers, settings.cache))
+        if settings.ranks > 1:
+            share_denoiser(denoiser, settings)
         if settings.compile:
             denoiser.compile_repeated_blocks()
-    _place(pipe, torch, settings)
+    _place(pipe, torch, settings, rank_device(settings, rank))
     return pipe
+
+
+def _loaded(diffusers: Any, settings: Settings, dtype: Any, options: dict[str, Any]) -> Any:
+    if is_modular(settings.pipeline or pipeline_class(settings.model)):
+        return load_modular(diffusers, settings, dtype, options)
+    base = getattr(diffusers, settings.pipeline) if settings.pipeline else diffusers.DiffusionPipeline
+    return base.from_pretrained(settings.model, dtype=dtype, **options)
 
 
 def denoisers(pipe: Any) -> list[Any]:
@@ -60,10 +73,11 @@ def _load_loras(pipe: Any, settings: Settings) -> None:
         pipe.set_adapters(names, scales)
 
 
-def _place(pipe: Any, torch: Any, settings: Settings) -> None:
-    device = settings.torch_device or ("cuda" if torch.cuda.is_available() else "cpu")
+def _place(pipe: Any, torch: Any, settings: Settings, device: str) -> None:
     options = settings.offload_options
-    if settings.offload == "model":
+    if is_modular(pipe):
+        place_modular(pipe, settings, device)
+    elif settings.offload == "model":
         pipe.enable_model_cpu_offload(device=device, **options)
     elif settings.offload == "sequential":
         pipe.enable_sequential_cpu_offload(device=device, **options)

@@ -15,6 +15,8 @@ class Settings:
     """A folder with `model_index.json`, or a repository id that is in the local cache or can be downloaded."""
     pipeline: str = ""
     """Class of the pipeline; empty: the one of `model_index.json`."""
+    workflow: str = ""
+    """Of a modular pipeline: the task whose parts are loaded, such as `t2va` of MiniMax-H3. Empty: all parts."""
     dtype: str = "bfloat16"
     torch_device: str = ""
     """Empty: `cuda` if there is one, otherwise `cpu`."""
@@ -32,6 +34,8 @@ class Settings:
     """`size_multiple`, `frames`, `fps` and `features`, for pipelines that this package does not know, and to offer less."""
     components: dict[str, Any] = field(default_factory=dict)
     """Further arguments of `from_pretrained`."""
+    scheduler: dict[str, Any] = field(default_factory=dict)
+    """Changes to the scheduler's configuration, such as `flow_shift`."""
     quantization: dict[str, Any] = field(default_factory=dict)
     """Arguments of `diffusers.PipelineQuantizationConfig`."""
     offload: str = "none"
@@ -47,6 +51,10 @@ class Settings:
     compile: bool = False
     """Compiles the repeated blocks of the transformers."""
     compile_seconds: float = 900.0
+    ranks: int = 1
+    """Processes that make each clip together, with a device each; see `_ranks.py`. The devices are those that are visible, in order."""
+    parallel: dict[str, Any] = field(default_factory=dict)
+    """Arguments of `diffusers.ContextParallelConfig`; empty: `{"ulysses_degree": ranks}`."""
     yield_seconds: float = 10.0
     """A cancel takes effect between two blocks of the transformer, or after the decoder, which cannot be stopped."""
 
@@ -66,6 +74,10 @@ class Settings:
         parsed = cls(**settings)
         if parsed.offload not in OFFLOADS:
             raise ValueError(f"settings.offload is {parsed.offload!r}; it is one of {', '.join(OFFLOADS)}")
+        if parsed.ranks < 1:
+            raise ValueError(f"settings.ranks is {parsed.ranks}; it must be 1 or more")
+        if parsed.ranks > 1 and parsed.cache:
+            raise ValueError("settings.cache needs ranks = 1: each rank would decide on its own which steps to skip")
         for lora in parsed.loras:
             if "name" not in lora or "path" not in lora:
                 raise ValueError("each of settings.loras needs name and path")
