@@ -14,6 +14,7 @@ mod away;
 mod bench;
 mod clocks;
 mod crashes;
+mod devices;
 mod ending;
 mod engines;
 mod failures;
