@@ -1,21 +1,18 @@
 //! Engines that share a device: they load for a task, leave for each other, and no model starves. Time is the tests' own.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kinora_contract::{Clock, ManualClock, Phase, TaskId, VideoSpec, Warning};
-use kinora_engine::{
-    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink,
-};
+use kinora_contract::{Clock, ManualClock, Phase, TaskId};
 use kinora_store::DeviceEngineState;
 use kinora_store::faulty::{Fault, Method};
 use kinora_worker::{Device, Lineup, Maker, Patience, Served, Tenant, Worker};
 use tokio::sync::Semaphore;
 
-use crate::bench::{Bench, DEADLINE, NOW, Running, until};
+use crate::bench::{Bench, NOW, Running, until};
 use crate::engines::{Act, Puppet};
+use crate::lodger::{Lodger, Memory};
 
 const IDLE: Duration = Duration::from_secs(300);
 const AGE: Duration = Duration::from_secs(120);
@@ -23,87 +20,6 @@ const AGE: Duration = Duration::from_secs(120);
 const FIRST: &str = "first";
 const SECOND: &str = "second";
 const FREE: &str = "free";
-
-/// The memory of a device, as it really is.
-#[derive(Default)]
-struct Memory {
-    loaded: Mutex<BTreeMap<&'static str, u64>>,
-    most: AtomicUsize,
-    loads: AtomicUsize,
-    /// How much time a clip takes by the tests' clock.
-    clip_ms: AtomicU64,
-    /// Whether engines cannot leave.
-    stuck: (Mutex<bool>, Condvar),
-}
-
-impl Memory {
-    fn load(&self, name: &'static str, megabytes: u64) {
-        let mut loaded = self.loaded.lock().unwrap();
-        if loaded.insert(name, megabytes).is_none() {
-            self.loads.fetch_add(1, Ordering::SeqCst);
-        }
-        let sum = usize::try_from(loaded.values().sum::<u64>()).unwrap();
-        self.most.fetch_max(sum, Ordering::SeqCst);
-    }
-
-    fn unload(&self, name: &str) {
-        let stuck = self.stuck.0.lock().unwrap();
-        let waited = self.stuck.1.wait_timeout_while(stuck, DEADLINE, |is| *is);
-        drop(waited.unwrap());
-        self.loaded.lock().unwrap().remove(name);
-    }
-
-    fn set_stuck(&self, is_stuck: bool) {
-        *self.stuck.0.lock().unwrap() = is_stuck;
-        self.stuck.1.notify_all();
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.loaded.lock().unwrap().contains_key(name)
-    }
-}
-
-/// A puppet that takes memory from its first clip until it is unloaded.
-struct Lodger {
-    name: &'static str,
-    megabytes: u64,
-    puppet: Arc<Puppet>,
-    memory: Arc<Memory>,
-    clock: Arc<ManualClock>,
-}
-
-impl Planner for Lodger {
-    fn describe(&self) -> &Description {
-        self.puppet.describe()
-    }
-
-    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
-        self.puppet.plan(spec, materials)
-    }
-
-    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
-        self.puppet.warnings(spec, materials)
-    }
-}
-
-impl Engine for Lodger {
-    fn generate(
-        &self,
-        job: &Job<'_>,
-        sink: &mut dyn Sink,
-        control: &Control,
-    ) -> Result<(), EngineError> {
-        self.memory.load(self.name, self.megabytes);
-        self.clock
-            .advance(self.memory.clip_ms.load(Ordering::SeqCst));
-        self.puppet.generate(job, sink, control)
-    }
-
-    fn unload(&self) {
-        assert_eq!(self.puppet.at_work(), 0, "{} is in use", self.name);
-        self.memory.unload(self.name);
-    }
-}
 
 /// Two engines of 60 on a device with 100, one seat each, and an engine beside it.
 struct Shared {

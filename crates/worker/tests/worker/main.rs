@@ -22,6 +22,7 @@ mod films;
 mod held;
 mod lengths;
 mod life;
+mod lodger;
 mod orphans;
 mod processes;
 mod references;
