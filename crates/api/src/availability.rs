@@ -118,6 +118,7 @@ mod tests {
             slots: 1,
             started_at_ms: 0,
             state: WorkerState::Serving,
+            devices: Vec::new(),
         }
     }
 

@@ -2,7 +2,7 @@
 //! top` prints the same JSON for programs.
 
 use axum::extract::State;
-use kinora_store::{LivingWorker, ModelQueue, Overview, RunningTask, ServedModel};
+use kinora_store::{LivingWorker, ModelQueue, Overview, RunningTask, ServedModel, SharedDevice};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -84,6 +84,32 @@ struct Worker {
     started_at: u64,
     /// Seconds since the worker's last heartbeat.
     seen_seconds_ago: u64,
+    /// The devices that engines of the worker share.
+    devices: Vec<WorkerDevice>,
+}
+
+/// A device whose memory engines share.
+#[derive(Debug, Serialize, ToSchema)]
+struct WorkerDevice {
+    /// Name of the device in the worker's configuration.
+    name: String,
+    /// Megabytes that the engines on the device may need together.
+    memory_megabytes: u64,
+    /// Megabytes that the engines that are there now need.
+    used_megabytes: u64,
+    /// The engines that share the device.
+    engines: Vec<WorkerDeviceEngine>,
+}
+
+/// An engine that shares a device.
+#[derive(Debug, Serialize, ToSchema)]
+struct WorkerDeviceEngine {
+    /// Name of the engine in the worker's configuration.
+    engine: String,
+    /// Megabytes that the engine needs on the device.
+    memory_megabytes: u64,
+    /// `away` if the engine is not loaded, `working`, `idle`, or `leaving` while it is unloaded.
+    state: &'static str,
 }
 
 /// A model that a worker serves.
@@ -165,6 +191,24 @@ impl From<LivingWorker> for Worker {
             running: living.running,
             started_at: worker.started_at_ms / 1000,
             seen_seconds_ago: living.seen_ms_ago / 1000,
+            devices: worker.devices.into_iter().map(WorkerDevice::from).collect(),
+        }
+    }
+}
+
+impl From<SharedDevice> for WorkerDevice {
+    fn from(device: SharedDevice) -> Self {
+        let used_megabytes = device.used_megabytes();
+        let engines = device.engines.into_iter().map(|one| WorkerDeviceEngine {
+            engine: one.engine,
+            memory_megabytes: one.memory_megabytes,
+            state: one.state.name(),
+        });
+        Self {
+            name: device.name,
+            memory_megabytes: device.memory_megabytes,
+            used_megabytes,
+            engines: engines.collect(),
         }
     }
 }

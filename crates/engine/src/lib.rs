@@ -73,6 +73,10 @@ pub trait Engine: Planner {
         sink: &mut dyn Sink,
         control: &Control,
     ) -> Result<(), EngineError>;
+
+    /// Frees the memory that the engine keeps between clips, so that another engine can use the device; the next clip
+    /// loads it again. Blocks until the memory is free. Clips in work are not affected.
+    fn unload(&self) {}
 }
 
 /// An engine's description of itself.

@@ -311,6 +311,17 @@ impl Engine for HostedEngine {
             }
         }
     }
+
+    /// Ends the idle processes.
+    fn unload(&self) {
+        for ready in self.seats.take_idle() {
+            let process_id = ready.process.id();
+            // Its drop waits for its end.
+            drop(ready);
+            let engine = &self.planner.describe().name;
+            tracing::info!(engine, process_id, "idle engine process ended");
+        }
+    }
 }
 
 #[cfg(test)]

@@ -86,6 +86,13 @@ impl Seats {
         }
     }
 
+    /// Takes the processes that have no job.
+    pub(crate) fn take_idle(&self) -> Vec<Ready> {
+        let mut state = self.state();
+        let places = state.free.iter_mut();
+        places.filter_map(|place| place.idle.take()).collect()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

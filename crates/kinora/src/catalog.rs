@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use kinora_contract::{CardRecord, Catalog, Features, ModelCard};
+use kinora_contract::{CardRecord, Catalog, Clock, Features, ModelCard};
 use kinora_engine::Output;
-use kinora_worker::{Lineup, Maker, Served};
+use kinora_worker::{Device, Lineup, Maker, Patience, Served, Tenant};
 use tokio::sync::Semaphore;
 
-use crate::config::{Config, Engine};
+use crate::config::{self, Config, Engine, Lodging};
 use crate::engine_host;
 use crate::failure::Failure;
 use crate::system::SystemClock;
@@ -31,7 +31,37 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
         lineup.push((card.id.clone(), served));
         cards.push(card);
     }
-    Ok((catalog(cards)?, Lineup::new(lineup)))
+    let devices = config
+        .devices
+        .iter()
+        .map(|one| device(config, one, &engines));
+    let devices: Vec<Device> = devices.collect();
+    Ok((catalog(cards)?, Lineup::new(lineup).sharing(devices)))
+}
+
+/// A device with those of its engines that models use.
+fn device(config: &Config, device: &config::Device, engines: &BTreeMap<&str, Served>) -> Device {
+    let tenant = |(engine, lodging): (&Engine, &Lodging)| {
+        let models = config.models.iter();
+        let models = models.filter(|model| model.engine == engine.name);
+        Some(Tenant {
+            name: engine.name.clone(),
+            engine: engines.get(&*engine.name)?.engine.clone(),
+            megabytes: lodging.memory_megabytes.into(),
+            models: models.map(|model| model.id.clone()).collect(),
+        })
+    };
+    let patience = Patience {
+        idle_max: device.idle_max(),
+        age_max: device.age_max(),
+    };
+    Device::new(
+        device.name.clone(),
+        device.memory_megabytes.into(),
+        patience,
+        config.lodged(device).filter_map(tenant).collect(),
+        SystemClock.steady(),
+    )
 }
 
 /// The served models according to their cards and the settings of their engines, for a process that

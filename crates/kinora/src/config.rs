@@ -2,9 +2,11 @@
 //! by flags. An unknown key is an error.
 
 mod address;
+mod devices;
 mod engines;
 mod lenient;
 mod load;
+mod lodging;
 mod places;
 mod policy;
 mod provenance;
@@ -25,7 +27,9 @@ use serde::Deserialize;
 use crate::cli::LogFormat;
 use crate::failure::Failure;
 pub(crate) use address::{ListenAddress, OptionalAddress, check_base_url};
+pub(crate) use devices::Device;
 pub(crate) use engines::{Engine, EngineFile, Host};
+pub(crate) use lodging::Lodging;
 pub(crate) use policy::Policy;
 pub(crate) use provenance::Provenance;
 pub(crate) use results::{Delivery, S3};
@@ -65,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) traces: Traces,
     pub(crate) storyboard: StoryboardKind,
     pub(crate) weights: Weights,
+    #[serde(default)]
+    pub(crate) devices: Vec<Device>,
     #[serde(default)]
     pub(crate) engines: Vec<Engine>,
     pub(crate) models: Vec<CardRecord>,
@@ -257,6 +263,7 @@ impl Config {
                 "Set both http.tls_certificate and http.tls_key, or neither.",
             ));
         }
+        self.check_devices()?;
         self.check_store()?;
         self.check_results()?;
         self.check_policy()?;

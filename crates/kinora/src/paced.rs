@@ -74,6 +74,10 @@ impl Engine for Paced {
             false => self.engine.generate(job, sink, control),
         }
     }
+
+    fn unload(&self) {
+        self.engine.unload();
+    }
 }
 
 /// The clip in one colour, with silence.

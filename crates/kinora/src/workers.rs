@@ -86,6 +86,7 @@ fn as_json(living: &[LivingWorker]) -> String {
             "running": one.running,
             "started_at": worker.started_at_ms / 1000,
             "seen_seconds_ago": one.seen_ms_ago / 1000,
+            "devices": worker.devices,
         })
     };
     let all: Value = living.iter().map(object).collect();
@@ -114,6 +115,7 @@ mod tests {
                 slots: 2,
                 started_at_ms: 1_700_000_000_000,
                 state: WorkerState::Draining,
+                devices: Vec::new(),
             },
             seen_ms_ago: 2_900,
             running: 1,

@@ -54,6 +54,8 @@ pub enum Method {
     ChargeReferences,
     /// [`crate::Work::claim`].
     Claim,
+    /// [`crate::Work::has_claimable`].
+    HasClaimable,
     /// [`crate::Work::renew`].
     Renew,
     /// [`crate::Work::put_preview`].
@@ -94,7 +96,7 @@ pub enum Method {
 
 impl Method {
     /// The methods that only read.
-    pub const READS: [Self; 17] = [
+    pub const READS: [Self; 18] = [
         Self::Task,
         Self::FindTwin,
         Self::Get,
@@ -106,6 +108,7 @@ impl Method {
         Self::Preview,
         Self::Usage,
         Self::Counts,
+        Self::HasClaimable,
         Self::Lost,
         Self::Clock,
         Self::Known,

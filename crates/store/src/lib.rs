@@ -95,7 +95,10 @@ pub use webhooks::{
     DeliveryState, DueDelivery, Webhook, WebhookChange, Webhooks,
 };
 pub use work::Work;
-pub use workers::{Announcement, LivingWorker, ServedModel, WorkerState, Workers};
+pub use workers::{
+    Announcement, DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice,
+    WorkerState, Workers,
+};
 
 use std::sync::Arc;
 

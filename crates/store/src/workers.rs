@@ -59,6 +59,70 @@ pub struct Announcement {
     pub started_at_ms: UnixMs,
     /// Whether it claims tasks.
     pub state: WorkerState,
+    /// The devices that its engines share. Older programs announce none.
+    #[serde(default)]
+    pub devices: Vec<SharedDevice>,
+}
+
+/// A device that engines of a worker share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SharedDevice {
+    /// Its name in the worker's configuration.
+    pub name: String,
+    /// The memory that the engines may use together.
+    pub memory_megabytes: u64,
+    /// The engines that share it.
+    pub engines: Vec<DeviceEngine>,
+}
+
+impl SharedDevice {
+    /// The memory that the engines on the device need.
+    pub fn used_megabytes(&self) -> u64 {
+        let there = self.engines.iter().filter(|one| one.state.is_there());
+        there.map(|one| one.memory_megabytes).sum()
+    }
+}
+
+/// An engine that shares a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceEngine {
+    /// Its name in the worker's configuration.
+    pub engine: String,
+    /// The memory that it needs on the device.
+    pub memory_megabytes: u64,
+    /// Whether it is there.
+    pub state: DeviceEngineState,
+}
+
+/// Whether an engine is on its device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviceEngineState {
+    /// It is not loaded.
+    Away,
+    /// It is loaded, or loads, and works on a task.
+    Working,
+    /// It is loaded and has no task.
+    Idle,
+    /// It is being unloaded.
+    Leaving,
+}
+
+impl DeviceEngineState {
+    /// The name for people and programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Away => "away",
+            Self::Working => "working",
+            Self::Idle => "idle",
+            Self::Leaving => "leaving",
+        }
+    }
+
+    /// Whether it takes memory of the device.
+    pub const fn is_there(self) -> bool {
+        !matches!(self, Self::Away)
+    }
 }
 
 /// A model that a worker serves.

@@ -110,5 +110,11 @@ fn announcement(worker: &Worker, state: WorkerState) -> Announcement {
         slots: u32::try_from(settings.slots.max(1)).unwrap_or(u32::MAX),
         started_at_ms: settings.origin.started_at_ms,
         state,
+        devices: worker
+            .lineup
+            .devices()
+            .iter()
+            .map(|device| device.shown())
+            .collect(),
     }
 }

@@ -5,7 +5,7 @@ use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use kinora_store::{CallOff, Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, StoreError};
 
-use crate::lineup::Maker;
+use crate::maker::Maker;
 use crate::worker::Worker;
 
 /// Maximum number of files removed in one round.

@@ -1,6 +1,7 @@
-//! Claims tasks while there is a free slot, and a free seat at an engine with a limit, and starts a
-//! run for each claim. The store's change counter only shortens the wait; polling does not depend
-//! on it.
+//! Claims tasks while there is a free slot, a free seat at an engine with a limit, and room on a device that engines
+//! share, and starts a run for each claim. Engines on a device are asked for in this order: those that have waited too
+//! long, those that are loaded or fit, then those for which others must leave. The store's change counter only shortens
+//! the wait; polling does not depend on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,8 @@ use tokio::task::JoinSet;
 use crate::backoff::Turn;
 use crate::drain::Shutdown;
 use crate::keeper::LeaseKeeper;
+use crate::lineup::{EngineSeat, Queue};
+use crate::room::Admission;
 use crate::run::{Claimed, run_task};
 use crate::slot::EnginePermits;
 use crate::worker::Worker;
@@ -28,13 +31,9 @@ pub(crate) async fn claim_until_drain(
     shutdown: Shutdown,
 ) -> usize {
     let slots = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
-    let mut queues = worker.lineup.queues();
-    let freed = Arc::new(Notify::new());
-    let leftovers = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
     let mut hints = worker.work.work_hints();
-    let mut runs = JoinSet::new();
-    let outage = Outage::of("claims", &worker.clock);
     let is_alive = || worker.backoff.readiness().standstill() != Some(Standstill::Worker);
+    let mut claims = Claims::new(worker.clone(), keeper, shutdown.clone());
     while !shutdown.is_draining() && is_alive() {
         let first = tokio::select! {
             biased;
@@ -44,7 +43,7 @@ pub(crate) async fn claim_until_drain(
         // The semaphore is never closed, so a permit always comes eventually.
         let Ok(first) = first else { break };
         hints.mark_unchanged();
-        let mut permits = match worker.backoff.turn() {
+        let permits = match worker.backoff.turn() {
             Turn::All => with_free_slots(first, &slots),
             Turn::One => vec![first],
             Turn::Wait(pause) => {
@@ -56,41 +55,124 @@ pub(crate) async fn claim_until_drain(
                 }
             }
         };
-        let mut idle = true;
-        for queue in &queues {
-            let seats = queue.free_seats(permits.len());
-            if seats.is_empty() {
-                continue;
-            }
-            let asked_ms = worker.clock.steady_ms();
-            let claims = ask(&worker, &queue.models, seats.len(), &outage).await;
-            idle &= claims.is_empty();
-            for (claim, seat) in claims.into_iter().zip(seats) {
-                let Some(slot) = permits.pop() else { break };
-                let permits = EnginePermits::new(slot, seat, &leftovers, &freed);
-                runs.spawn(run_task(
-                    worker.clone(),
-                    Claimed { claim, asked_ms },
-                    keeper.clone(),
-                    permits,
-                    shutdown.clone(),
-                ));
-            }
-        }
-        drop(permits);
-        // With few slots, each queue gets its turn to be first.
-        if queues.len() > 1 {
-            queues.rotate_left(1);
-        }
-        while runs.try_join_next().is_some() {}
-        if idle {
-            wait_for_work(&mut hints, &freed, &shutdown).await;
+        if !claims.take(permits).await {
+            wait_for_work(&mut hints, &worker.lineup.freed, &shutdown).await;
         }
     }
+    let mut runs = claims.runs;
     while runs.try_join_next().is_some() {}
     let running = runs.len();
     finish_runs(&worker, runs, &shutdown).await;
     running
+}
+
+/// The claims of a worker, and the runs that came of them.
+struct Claims {
+    worker: Arc<Worker>,
+    keeper: Arc<LeaseKeeper>,
+    shutdown: Shutdown,
+    queues: Vec<Queue>,
+    leftovers: Arc<Semaphore>,
+    outage: Outage,
+    runs: JoinSet<()>,
+}
+
+impl Claims {
+    fn new(worker: Arc<Worker>, keeper: Arc<LeaseKeeper>, shutdown: Shutdown) -> Self {
+        Self {
+            queues: worker.lineup.queues(),
+            leftovers: Arc::new(Semaphore::new(worker.settings.slots.max(1))),
+            outage: Outage::of("claims", &worker.clock),
+            runs: JoinSet::new(),
+            worker,
+            keeper,
+            shutdown,
+        }
+    }
+
+    /// Asks every queue for tasks in these slots; whether there were any.
+    async fn take(&mut self, mut slots: Vec<OwnedSemaphorePermit>) -> bool {
+        let patience = self.worker.patience.clone();
+        for device in self.worker.lineup.devices() {
+            device.make_way(patience.steady());
+        }
+        let mut has_any = false;
+        for place in in_turn(&self.queues, patience.steady()) {
+            let queue = &self.queues[place];
+            if slots.is_empty() || !has_room(&self.worker, queue).await {
+                continue;
+            }
+            let seats = queue.free_seats(slots.len(), &patience);
+            if seats.is_empty() {
+                continue;
+            }
+            let asked_ms = self.worker.clock.steady_ms();
+            let asked = ask(&self.worker, &queue.models, seats.len(), &self.outage).await;
+            let Some(claims) = asked else { continue };
+            queue.note_turn(patience.steady());
+            has_any |= !claims.is_empty();
+            for (claim, seat) in claims.into_iter().zip(seats) {
+                let Some(slot) = slots.pop() else { break };
+                self.start(Claimed { claim, asked_ms }, slot, seat);
+            }
+        }
+        drop(slots);
+        // With few slots, each queue gets its turn to be first.
+        if self.queues.len() > 1 {
+            self.queues.rotate_left(1);
+        }
+        while self.runs.try_join_next().is_some() {}
+        has_any
+    }
+
+    fn start(&mut self, claimed: Claimed, slot: OwnedSemaphorePermit, mut seat: EngineSeat) {
+        seat.begin();
+        let freed = &self.worker.lineup.freed;
+        self.runs.spawn(run_task(
+            self.worker.clone(),
+            claimed,
+            self.keeper.clone(),
+            EnginePermits::new(slot, seat, &self.leftovers, freed),
+            self.shutdown.clone(),
+        ));
+    }
+}
+
+/// The order in which queues are asked: urgent ones first, the one that was asked the longest ago before others, and
+/// last those whose engines have no room yet. The others keep their order.
+fn in_turn(queues: &[Queue], now: Duration) -> Vec<usize> {
+    let rank = |place: &usize| {
+        let Some(berth) = &queues[*place].berth else {
+            return (1, Duration::ZERO);
+        };
+        match (berth.urgency(now), berth.admission(now)) {
+            (Some(passed), _) => (0, Duration::MAX.saturating_sub(passed)),
+            (None, Admission::Open) => (1, Duration::ZERO),
+            (None, _) => (2, Duration::ZERO),
+        }
+    };
+    let mut places: Vec<usize> = (0..queues.len()).collect();
+    places.sort_by_cached_key(rank);
+    places
+}
+
+/// Whether the engine of a queue has room. If others must leave first, and a task waits for it, they begin to: it is
+/// claimed in a later turn, so that no task is held while an engine leaves.
+async fn has_room(worker: &Worker, queue: &Queue) -> bool {
+    let Some(berth) = &queue.berth else {
+        return true;
+    };
+    match berth.admission(worker.patience.steady()) {
+        Admission::Open => return true,
+        Admission::Closed => return false,
+        Admission::Full => {}
+    }
+    match worker.work.has_claimable(&queue.models).await {
+        Ok(true) => berth.invite(worker.patience.steady()),
+        Ok(false) => berth.note_turn(worker.patience.steady()),
+        Err(error) => tracing::debug!(%error, "waiting tasks of an engine without room not read"),
+    }
+    false
 }
 
 /// Waits until there may be a task to claim and a slot for it.
@@ -114,7 +196,13 @@ fn with_free_slots(
     std::iter::once(first).chain(others).collect()
 }
 
-async fn ask(worker: &Worker, models: &[String], count: usize, outage: &Outage) -> Vec<Claim> {
+/// Claims tasks; `None` if the store refuses.
+async fn ask(
+    worker: &Worker,
+    models: &[String],
+    count: usize,
+    outage: &Outage,
+) -> Option<Vec<Claim>> {
     let request = ClaimRequest {
         worker: worker.settings.name.clone(),
         models: models.to_vec(),
@@ -127,11 +215,11 @@ async fn ask(worker: &Worker, models: &[String], count: usize, outage: &Outage) 
     match worker.work.claim(request).await {
         Ok(claims) => {
             outage.note_success();
-            claims
+            Some(claims)
         }
         Err(error) => {
             outage.note_failure(&error);
-            Vec::new()
+            None
         }
     }
 }

@@ -7,6 +7,8 @@
 //!    [`source`](mod@source) opened, the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
 //!    elsewhere; [`seal`](mod@seal): the operator's signature; [`clear`](mod@clear): the operator's policy; [`publish`](mod@publish): file to blob store;
 //!    [`finish`](mod@finish): the terminal state. [`ending`](mod@ending): what becomes of a run without a result.
+//!    Engines that share a [`device`](mod@devices) get its [`room`](mod@room) with the claim, and
+//!    [`upkeep`](mod@upkeep) unloads those that are idle.
 //! 4. [`keeper`](mod@keeper): keeps the leases of all runs; [`watch`](mod@watch): ends a run whose lease is gone,
 //!    or whose engine stands still.
 //! 5. [`sweep`](mod@sweep): picks up expired leases and results, by a wall clock that [`trust`](mod@trust) believes
@@ -29,6 +31,7 @@ mod backoff;
 mod chores;
 mod claim;
 mod clear;
+mod devices;
 mod drain;
 mod ending;
 mod error;
@@ -40,6 +43,7 @@ mod judge;
 mod keeper;
 mod late_recorder;
 mod lineup;
+mod maker;
 mod mark;
 mod metered;
 mod orphans;
@@ -53,6 +57,7 @@ mod record;
 mod reference_source;
 mod references;
 mod retry;
+mod room;
 mod run;
 mod script;
 mod seal;
@@ -62,6 +67,7 @@ mod stall;
 mod start;
 mod sweep;
 mod trust;
+mod upkeep;
 mod watch;
 mod worker;
 
@@ -69,9 +75,11 @@ use std::sync::Arc;
 
 use announce::Announcing;
 pub use backoff::Backoff;
+pub use devices::{Device, Tenant};
 pub use drain::Shutdown;
 use keeper::{KeeperService, LeaseKeeper};
-pub use lineup::{Lineup, Maker, Served};
+pub use lineup::{Lineup, Served};
+pub use maker::Maker;
 pub use mark::{Mark, Marker};
 pub use orphans::{
     Known, Looked, OrphanError, Orphans, is_marked, look_for_orphans, put_mark, remove_orphans,
@@ -79,6 +87,7 @@ pub use orphans::{
 pub use pools::Pools;
 pub use reference_source::ReferenceSource;
 pub use references::References;
+pub use room::Patience;
 use sweep::Sweeper;
 use tokio::task::JoinSet;
 pub use trust::{Move, Trust, Verdict};
@@ -102,6 +111,10 @@ impl Worker {
         services.spawn(fetching::fetch_until_drain(own, stop));
         let (own, stop) = both();
         services.spawn(probe::probe_until_drain(own, stop));
+        if !worker.lineup.devices().is_empty() {
+            let (own, stop) = both();
+            services.spawn(upkeep::look_after_devices(own, stop));
+        }
         start::pause_after_unclean_starts(&worker, &shutdown).await;
         let keeper = LeaseKeeper::new(worker.clock.clone(), worker.settings.lease_ms);
         // Ends after the last run.

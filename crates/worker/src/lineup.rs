@@ -1,32 +1,16 @@
 //! The engine of each served model. Built once at the start; a model without an engine is not
 //! served.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_engine::{Description, Engine, FilmEngine};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use kinora_contract::Clock;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// An engine of either kind.
-#[derive(Clone)]
-pub enum Maker {
-    /// Makes frames, which this worker records.
-    Frames(Arc<dyn Engine>),
-    /// Delivers finished films.
-    Film(Arc<dyn FilmEngine>),
-}
-
-impl Maker {
-    /// Its description: name, version and features.
-    pub fn describe(&self) -> &Description {
-        match self {
-            Self::Frames(engine) => engine.describe(),
-            Self::Film(engine) => engine.describe(),
-        }
-    }
-}
+use crate::devices::{Berth, Device, RoomHold};
+use crate::maker::Maker;
 
 /// A served model's engine.
 #[derive(Clone)]
@@ -46,23 +30,55 @@ pub struct Served {
 pub(crate) struct Queue {
     pub(crate) models: Vec<String>,
     seats: Option<Arc<Semaphore>>,
+    /// The engine's place on the device that it shares with others.
+    pub(crate) berth: Option<Berth>,
 }
 
-/// A task's seat at its engine, if the engine has a limit.
-pub(crate) type EngineSeat = Option<OwnedSemaphorePermit>;
+/// A task's seat at its engine, if the engine has a limit, and the engine's room, if it shares a device.
+pub(crate) struct EngineSeat {
+    _permit: Option<OwnedSemaphorePermit>,
+    room: Option<RoomHold>,
+}
+
+impl EngineSeat {
+    /// Records that the seat is a run's.
+    pub(crate) fn begin(&mut self) {
+        if let Some(room) = &mut self.room {
+            room.begin();
+        }
+    }
+}
 
 impl Queue {
-    /// Takes up to `count` free seats.
-    pub(crate) fn free_seats(&self, count: usize) -> Vec<EngineSeat> {
-        let seat = || match &self.seats {
-            None => Some(None),
-            Some(seats) => seats.clone().try_acquire_owned().ok().map(Some),
+    /// Takes up to `count` free seats. `clock` times the use of a shared device.
+    pub(crate) fn free_seats(&self, count: usize, clock: &Arc<dyn Clock>) -> Vec<EngineSeat> {
+        let seat = || {
+            let permit = match &self.seats {
+                None => None,
+                Some(seats) => Some(seats.clone().try_acquire_owned().ok()?),
+            };
+            let room = match &self.berth {
+                None => None,
+                Some(berth) => Some(berth.hold(clock)?),
+            };
+            Some(EngineSeat {
+                _permit: permit,
+                room,
+            })
         };
         std::iter::from_fn(seat).take(count).collect()
     }
 
+    /// Records that the store was asked for the queue's tasks.
+    pub(crate) fn note_turn(&self, now: Duration) {
+        if let Some(berth) = &self.berth {
+            berth.note_turn(now);
+        }
+    }
+
     fn shares(&self, seats: Option<&Arc<Semaphore>>) -> bool {
         match (&self.seats, seats) {
+            _ if self.berth.is_some() => false,
             (None, None) => true,
             (Some(own), Some(seats)) => Arc::ptr_eq(own, seats),
             _ => false,
@@ -88,25 +104,46 @@ impl Served {
     }
 }
 
-/// The served models by canonical identifier.
+/// The served models by canonical identifier, and the devices that their engines share.
 #[derive(Clone, Debug, Default)]
-pub struct Lineup(BTreeMap<String, Served>);
+pub struct Lineup {
+    served: BTreeMap<String, Served>,
+    devices: Vec<Arc<Device>>,
+    /// Wakes the claim loop when a slot, a seat or room on a device is free.
+    pub(crate) freed: Arc<Notify>,
+}
 
 impl Lineup {
     /// Creates a lineup of models by canonical identifier.
     pub fn new(models: impl IntoIterator<Item = (String, Served)>) -> Self {
-        Self(models.into_iter().collect())
+        Self {
+            served: models.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The same, whose engines share these devices. Each engine has one device at most.
+    pub fn sharing(mut self, devices: impl IntoIterator<Item = Device>) -> Self {
+        let devices = devices.into_iter();
+        let waking = |device: Device| Arc::new(device.waking(&self.freed));
+        self.devices = devices.map(waking).collect();
+        self
+    }
+
+    /// The devices that engines share.
+    pub(crate) fn devices(&self) -> &[Arc<Device>] {
+        &self.devices
     }
 
     /// All served models.
     pub(crate) fn models(&self) -> Vec<String> {
-        self.0.keys().cloned().collect()
+        self.served.keys().cloned().collect()
     }
 
     /// The models whose engine delivers films, which other servers may have begun.
     pub(crate) fn film_models(&self) -> Vec<String> {
         let films = self
-            .0
+            .served
             .iter()
             .filter(|(_, served)| matches!(served.engine, Maker::Film(_)));
         films.map(|(model, _)| model.clone()).collect()
@@ -114,23 +151,44 @@ impl Lineup {
 
     /// Every model with its engine.
     pub(crate) fn served(&self) -> impl Iterator<Item = (&String, &Served)> {
-        self.0.iter()
+        self.served.iter()
     }
 
     pub(crate) fn of(&self, model: &str) -> Option<&Served> {
-        self.0.get(model)
+        self.served.get(model)
     }
 
     /// The models, grouped by the engine that they share.
     pub(crate) fn queues(&self) -> Vec<Queue> {
         let mut queues: Vec<Queue> = Vec::new();
-        for (model, served) in &self.0 {
+        let mut lodged = BTreeSet::new();
+        for device in &self.devices {
+            for (index, models) in device.models() {
+                let seats = models
+                    .iter()
+                    .find_map(|model| self.of(model)?.seats.clone());
+                lodged.extend(models);
+                queues.push(Queue {
+                    models: models.to_vec(),
+                    seats,
+                    berth: Some(Berth {
+                        device: device.clone(),
+                        index,
+                    }),
+                });
+            }
+        }
+        for (model, served) in &self.served {
+            if lodged.contains(model) {
+                continue;
+            }
             let shares = |queue: &&mut Queue| queue.shares(served.seats.as_ref());
             match queues.iter_mut().find(shares) {
                 Some(queue) => queue.models.push(model.clone()),
                 None => queues.push(Queue {
                     models: vec![model.clone()],
                     seats: served.seats.clone(),
+                    berth: None,
                 }),
             }
         }

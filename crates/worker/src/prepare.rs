@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::PrepareError;
 use crate::judge::audio_too_long;
-use crate::lineup::Maker;
+use crate::maker::Maker;
 use crate::provenance::provenance;
 use crate::record::Staged;
 use crate::references::{References, download};

@@ -23,6 +23,7 @@ mod cluster;
 mod comfyui;
 mod commands;
 mod damage;
+mod devices;
 mod dice;
 mod documents;
 mod downloads;

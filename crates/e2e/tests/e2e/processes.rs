@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::support::assert_plays;
 
 /// The Python with numpy, and the command of an engine in a file of `python/`.
-fn python_command(engine: &str) -> Vec<String> {
+pub(crate) fn python_command(engine: &str) -> Vec<String> {
     let python = workspace().join(".venv/bin/python");
     assert!(
         python.exists(),
@@ -26,7 +26,7 @@ fn python_command(engine: &str) -> Vec<String> {
     words.map(|word| word.to_str().unwrap().to_owned()).to_vec()
 }
 
-fn package() -> String {
+pub(crate) fn package() -> String {
     let sources = workspace().join("python/src");
     sources.to_str().unwrap().to_owned()
 }

@@ -13,6 +13,7 @@ use kinora_storyboard::StoryboardKind;
 use serde::Deserialize;
 use toml::{Table, Value};
 
+use super::lodging::Lodging;
 use crate::failure::Failure;
 use crate::kinds::{self, Kind};
 pub(crate) use files::EngineFile;
@@ -34,6 +35,8 @@ pub(crate) struct Engine {
     pub(crate) settings: Arc<dyn EngineKind>,
     /// How to run its processes. `None`: it has none.
     pub(crate) host: Option<Host>,
+    /// The device that it shares with others.
+    pub(crate) lodging: Option<Lodging>,
     /// Where its files come from.
     pub(crate) files: Vec<EngineFile>,
     /// Settings to pass to its processes.
@@ -54,6 +57,7 @@ impl Engine {
             name: BUILT_IN.to_owned(),
             settings: Arc::new(settings.clone()),
             host: None,
+            lodging: None,
             files: Vec::new(),
             told: Told {
                 kind: kind_named(BUILT_IN, BUILT_IN)?,
@@ -104,6 +108,10 @@ impl Engine {
         if let Some(what) = self.files.iter().find_map(|file| file.wrong(&own)) {
             return Err(self.wrong(&what));
         }
+        let on_device = self.lodging.as_ref().map(|_| self.settings.output());
+        if let Some(what) = on_device.as_ref().and_then(Lodging::wrong) {
+            return Err(self.wrong(what));
+        }
         let confined = self.host.is_some_and(|host| host.sandbox);
         let checked = self.settings.check(confined);
         checked.map_err(|error| self.refused(&error))
@@ -129,6 +137,7 @@ impl TryFrom<Table> for Engine {
         let kind = kind_named(&name, &kind)?;
         let host = table.remove("host");
         let files = table.remove("files");
+        let lodging = Lodging::read(&mut table).map_err(|what| wrong(&name, &what))?;
         let settings = kind.read(table.clone());
         let settings = settings.map_err(|error| wrong(&name, error.to_string().trim_end()))?;
         let host = match (settings.output(), host) {
@@ -151,6 +160,7 @@ impl TryFrom<Table> for Engine {
             name,
             settings,
             host,
+            lodging,
             files,
             told: Told { kind, table },
         })

@@ -1,6 +1,6 @@
 //! Renders a reading as lines of text, cut to the terminal.
 
-use kinora_store::{LivingWorker, Overview, RunningTask, ServedModel};
+use kinora_store::{LivingWorker, Overview, RunningTask, ServedModel, SharedDevice};
 
 use super::screen::Size;
 use crate::date::date;
@@ -23,7 +23,12 @@ pub(super) fn lines(reading: &Reading<'_>, size: Option<Size>) -> Vec<String> {
     let overview = reading.overview;
     let mut above = head(reading);
     above.extend(section(&queue(overview)));
-    let workers = section(&workers(&overview.workers));
+    let mut workers = section(&workers(&overview.workers));
+    let devices = devices(&overview.workers);
+    // Few services share a device.
+    if devices.len() > 1 {
+        workers.extend(section(&devices));
+    }
     let mut running = section(&running(&overview.running));
     let Some(size) = size else {
         return [above, running, workers].concat();
@@ -131,6 +136,31 @@ fn workers(living: &[LivingWorker]) -> Vec<[String; 7]> {
     rows
 }
 
+/// The devices that engines share.
+fn devices(living: &[LivingWorker]) -> Vec<[String; 4]> {
+    let heads = ["DEVICE", "WORKER", "MEGABYTES", "LOADED"];
+    let row = |one: &LivingWorker, device: &SharedDevice| {
+        let there = device.engines.iter().filter(|one| one.state.is_there());
+        let there = there.map(|one| format!("{} ({})", one.engine, one.state.name()));
+        let there: Vec<String> = there.collect();
+        let loaded = match there.is_empty() {
+            true => "-".to_owned(),
+            false => printable(&there.join(", ")),
+        };
+        [
+            printable(&device.name),
+            printable(&one.worker.id),
+            format!("{}/{}", device.used_megabytes(), device.memory_megabytes),
+            loaded,
+        ]
+    };
+    let mut rows = vec![heads.map(str::to_owned)];
+    for one in living {
+        rows.extend(one.worker.devices.iter().map(|device| row(one, device)));
+    }
+    rows
+}
+
 /// `1:05`, and from an hour on `2:01:05`.
 fn span(millis: u64) -> String {
     let seconds = millis / 1000;
@@ -154,7 +184,7 @@ fn cut(line: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use kinora_contract::TaskId;
-    use kinora_store::{Announcement, ModelQueue, WorkerState};
+    use kinora_store::{Announcement, DeviceEngine, DeviceEngineState, ModelQueue, WorkerState};
 
     use super::*;
 
@@ -182,6 +212,7 @@ mod tests {
             slots: 2,
             started_at_ms: 0,
             state: WorkerState::Serving,
+            devices: Vec::new(),
         };
         Overview {
             now_ms: 1_795_319_107_000,
@@ -232,6 +263,36 @@ mod tests {
             trouble.contains("Not read since then: it is away"),
             "{trouble}"
         );
+    }
+
+    #[test]
+    fn a_device_is_shown_with_what_is_loaded() {
+        let engine = |engine: &str, memory_megabytes, state| DeviceEngine {
+            engine: engine.to_owned(),
+            memory_megabytes,
+            state,
+        };
+        let device = |name: &str, engines| SharedDevice {
+            name: name.to_owned(),
+            memory_megabytes: 80_000,
+            engines,
+        };
+        let mut overview = overview(1);
+        let first = vec![
+            engine("wan", 30_000, DeviceEngineState::Working),
+            engine("ltx", 60_000, DeviceEngineState::Away),
+            engine("cog\u{1b}", 20_000, DeviceEngineState::Leaving),
+        ];
+        overview.workers[0].worker.devices = vec![device("gpu0", first), device("gpu1", vec![])];
+        let text = shown(&overview, None, None).join("\n");
+        for line in [
+            "DEVICE  WORKER      MEGABYTES    LOADED",
+            "gpu0    gpu-1-4711  50000/80000  wan (working), cog",
+            "gpu1    gpu-1-4711  0/80000      -",
+        ] {
+            assert!(text.contains(line), "{line}: {text}");
+        }
+        assert!(!text.contains("ltx") && !text.contains('\u{1b}'), "{text}");
     }
 
     #[test]

@@ -7,7 +7,8 @@ use kinora_contract::{FailureCode, Phase, State, Status};
 use super::Harness;
 use super::bench::{Bench, heard};
 use super::fixtures::{
-    LEASE_MS, MODELS, NOW, RETENTION_MS, artifact, cancelled, claiming, id, of_model, renewal, task,
+    LEASE_MS, MODELS, NOW, RETENTION_MS, artifact, cancelled, claiming, id, of_model, renewal,
+    task, with_images,
 };
 use crate::{Attempt, ClaimRequest, Lease, LeaseLost, StoreError};
 
@@ -88,6 +89,30 @@ pub async fn only_served_models_are_claimed(harness: &impl Harness) {
         claims.iter().map(|claim| claim.task.id).collect::<Vec<_>>(),
         [id(1), id(3)]
     );
+}
+
+/// One whose references are missing is none, nor one of another model.
+pub async fn a_claimable_task_is_seen_until_it_is_claimed(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let sees = async |models: &[&str]| {
+        let models: Vec<String> = models.iter().copied().map(str::to_owned).collect();
+        stores.work.has_claimable(&models).await.unwrap()
+    };
+    let [first, second] = MODELS;
+    stores.submit_all([with_images(1, "one", 1)]).await;
+    assert!(!sees(&MODELS).await, "its references are missing");
+    stores
+        .submit_all([of_model(2, "one", second), of_model(3, "two", second)])
+        .await;
+    assert!(!sees(&[]).await && !sees(&[first, "other"]).await);
+    assert!(sees(&[second]).await && sees(&["other", second]).await);
+    let claim = stores.claim_one().await;
+    assert!(sees(&[second]).await, "there is another one");
+    stores.claim_one().await;
+    assert!(!sees(&MODELS).await);
+    let released = stores.work.release(&claim.lease, Attempt::Forgiven).await;
+    released.unwrap();
+    assert!(sees(&[second]).await);
 }
 
 /// The project with one task is second at the latest; ties go to the older task.

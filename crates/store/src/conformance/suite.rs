@@ -22,6 +22,7 @@ macro_rules! conformance_suite {
             leases: a_claim_marks_the_task_and_counts_the_attempt,
             leases: tokens_grow_with_every_claim,
             leases: only_served_models_are_claimed,
+            leases: a_claimable_task_is_seen_until_it_is_claimed,
             leases: a_thousand_tasks_do_not_starve_one,
             leases: projects_take_turns_when_nothing_runs,
             turns: turns_are_weighted_by_cost,

@@ -5,7 +5,10 @@ use kinora_contract::Clock;
 use super::bench::Bench;
 use super::fixtures::{LEASE_MS, MODELS, NOW};
 use super::{Harness, Site};
-use crate::{Announcement, LivingWorker, ServedModel, WorkerState};
+use crate::{
+    Announcement, DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice,
+    WorkerState,
+};
 
 const ANNOUNCED_MS: u64 = 20_000;
 
@@ -24,6 +27,15 @@ fn worker(id: &str, models: &[&str]) -> Announcement {
         slots: 2,
         started_at_ms: 1_700_000_000_000,
         state: WorkerState::Serving,
+        devices: vec![SharedDevice {
+            name: "gpu0".to_owned(),
+            memory_megabytes: 80_000,
+            engines: vec![DeviceEngine {
+                engine: "wan".to_owned(),
+                memory_megabytes: 40_000,
+                state: DeviceEngineState::Idle,
+            }],
+        }],
     }
 }
 

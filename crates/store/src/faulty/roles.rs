@@ -146,6 +146,11 @@ impl Work for FaultyStore {
         self.call(Method::Claim, call).await
     }
 
+    async fn has_claimable(&self, models: &[String]) -> Result<bool, StoreError> {
+        let call = self.inner.work.has_claimable(models);
+        self.call(Method::HasClaimable, call).await
+    }
+
     async fn renew(
         &self,
         lease: &Lease,

@@ -42,6 +42,12 @@ impl Work for ReferenceStore {
         Ok(self.state().claim(&request))
     }
 
+    async fn has_claimable(&self, models: &[String]) -> Result<bool, StoreError> {
+        let state = self.state();
+        let mut claimable = state.unfinished().filter(|record| record.is_claimable());
+        Ok(claimable.any(|record| models.contains(&record.task.spec.model)))
+    }
+
     async fn renew(
         &self,
         lease: &Lease,

@@ -261,6 +261,11 @@ impl Work for SeenStore {
         self.way.there_and_back(call).await
     }
 
+    async fn has_claimable(&self, models: &[String]) -> Result<bool, StoreError> {
+        let call = self.inner.work.has_claimable(models);
+        self.way.there_and_back(call).await
+    }
+
     async fn renew(
         &self,
         lease: &Lease,

@@ -7,8 +7,10 @@ use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
 use tokio::sync::watch;
 
-use super::super::PostgresStore;
 use super::super::acts::{self, Leased};
+use super::super::fault::Fault;
+use super::super::statement::Statement;
+use super::super::{PostgresStore, rows};
 use crate::act::Act;
 use crate::{
     Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Outcome, Renewal,
@@ -40,6 +42,17 @@ impl Work for PostgresStore {
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         self.shared.forecasts.learn(&request);
         self.queue.call(request).await
+    }
+
+    async fn has_claimable(&self, models: &[String]) -> Result<bool, StoreError> {
+        let ask = format!(
+            "SELECT EXISTS (SELECT 1 FROM tasks WHERE place = {} AND model = ANY($1))",
+            rows::CLAIMABLE
+        );
+        let ask = Statement::new(ask).texts(models.to_vec());
+        let found = self.reader.query(ask).await?;
+        let is_there = |row: &tokio_postgres::Row| row.try_get(0).map_err(Fault::from);
+        Ok(found.first().map(is_there).transpose()?.unwrap_or(false))
     }
 
     async fn renew(

@@ -47,6 +47,10 @@ impl Work for SqliteStore {
         self.writer.call(request).await
     }
 
+    async fn has_claimable(&self, models: &[String]) -> Result<bool, StoreError> {
+        self.writer.call(usage::Claimable(models.to_vec())).await
+    }
+
     async fn renew(
         &self,
         lease: &Lease,

@@ -1,0 +1,286 @@
+//! Devices that engines share: their memory is not enough for all, so engines load when a task needs them and leave
+//! again. [`room`](mod@crate::room) decides; this module loads and unloads. A task is claimed only once its engine has
+//! room, so no task ever waits for another engine to leave, and an engine that does not leave holds no task up.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use kinora_contract::Clock;
+use kinora_store::{DeviceEngine, DeviceEngineState, SharedDevice};
+use metrics::{counter, gauge};
+use tokio::sync::Notify;
+
+use crate::maker::Maker;
+use crate::room::{Admission, Patience, Room, Standing};
+
+/// Unit of the settings, in bytes.
+const MEGABYTE: f64 = 1e6;
+
+/// A device, and the engines that share its memory.
+pub struct Device {
+    name: String,
+    megabytes: u64,
+    tenants: Vec<Tenant>,
+    room: Mutex<Room>,
+    /// Wakes the claim loop when an engine has left.
+    freed: Arc<Notify>,
+}
+
+/// An engine that shares a device.
+pub struct Tenant {
+    /// Its name in the configuration.
+    pub name: String,
+    /// The engine itself.
+    pub engine: Maker,
+    /// The memory that it needs on the device, at most that of the device.
+    pub megabytes: u64,
+    /// The models that it serves.
+    pub models: Vec<String>,
+}
+
+/// Why an engine leaves.
+#[derive(Clone, Copy)]
+enum Reason {
+    /// Another engine needs its room.
+    Room,
+    /// Nobody has used it for long.
+    Idle,
+}
+
+impl Reason {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Room => "room",
+            Self::Idle => "idle",
+        }
+    }
+}
+
+impl Device {
+    /// An empty device with this memory. `now` is the worker's patience, as steady time.
+    pub fn new(
+        name: String,
+        megabytes: u64,
+        patience: Patience,
+        tenants: Vec<Tenant>,
+        now: Duration,
+    ) -> Self {
+        let needs = tenants.iter().map(|tenant| tenant.megabytes);
+        let room = Room::new(megabytes, patience, needs, now);
+        let device = Self {
+            name,
+            megabytes,
+            room: Mutex::new(room),
+            tenants,
+            freed: Arc::default(),
+        };
+        device.measure();
+        device
+    }
+
+    /// The same, which wakes whoever waits for `freed` when an engine has left.
+    pub(crate) fn waking(mut self, freed: &Arc<Notify>) -> Self {
+        self.freed = freed.clone();
+        self
+    }
+
+    /// The models of each engine, by its index.
+    pub(crate) fn models(&self) -> impl Iterator<Item = (usize, &[String])> {
+        let tenants = self.tenants.iter().enumerate();
+        tenants.map(|(index, tenant)| (index, tenant.models.as_slice()))
+    }
+
+    /// What is loaded, for operators.
+    pub(crate) fn shown(&self) -> SharedDevice {
+        let room = self.room();
+        let engines = self.tenants.iter().enumerate();
+        let engines = engines.map(|(index, tenant)| DeviceEngine {
+            engine: tenant.name.clone(),
+            memory_megabytes: tenant.megabytes,
+            state: match room.standing(index) {
+                Standing::Away => DeviceEngineState::Away,
+                Standing::InUse => DeviceEngineState::Working,
+                Standing::Idle => DeviceEngineState::Idle,
+                Standing::Leaving => DeviceEngineState::Leaving,
+            },
+        });
+        SharedDevice {
+            name: self.name.clone(),
+            memory_megabytes: self.megabytes,
+            engines: engines.collect(),
+        }
+    }
+
+    /// Unloads unused engines whose room others were promised.
+    pub(crate) fn make_way(self: &Arc<Self>, now: Duration) {
+        let leaving = self.room().make_way(now);
+        self.unload_all(leaving, Reason::Room);
+    }
+
+    /// Unloads engines that have been idle for too long, and reports those that do not leave.
+    pub(crate) fn look_after(self: &Arc<Self>, now: Duration) {
+        let (leaving, stuck) = {
+            let mut room = self.room();
+            (room.overstayed(now), room.stuck(now))
+        };
+        self.unload_all(leaving, Reason::Idle);
+        for index in stuck {
+            tracing::warn!(
+                device = self.name,
+                engine = self.tenants[index].name,
+                "engine does not leave its device; engines that need its room stay without tasks"
+            );
+        }
+    }
+
+    /// Unloads each of these engines, which may take long, on a thread of its own.
+    fn unload_all(self: &Arc<Self>, leaving: Vec<usize>, reason: Reason) {
+        for index in leaving {
+            let engine = &self.tenants[index].name;
+            tracing::info!(
+                device = self.name,
+                engine,
+                reason = reason.name(),
+                "unloading engine"
+            );
+            let labels = [
+                ("device", self.name.clone()),
+                ("engine", engine.clone()),
+                ("reason", reason.name().to_owned()),
+            ];
+            counter!("kinora_device_unloads_total", &labels).increment(1);
+            let departure = Departure {
+                device: self.clone(),
+                index,
+            };
+            let thread = thread::Builder::new().name(format!("unload-{engine}"));
+            // Without a thread for it, this one drops it.
+            if let Err(error) = thread.spawn(move || drop(departure)) {
+                tracing::warn!(%error, "no thread to unload an engine");
+            }
+        }
+        self.measure();
+    }
+
+    /// Keeps the gauges of the device current.
+    fn measure(&self) {
+        let shown = self.shown();
+        for (kind, megabytes) in [
+            ("budget", shown.memory_megabytes),
+            ("used", shown.used_megabytes()),
+        ] {
+            gauge!("kinora_device_room_bytes", "device" => self.name.clone(), "kind" => kind)
+                .set(megabytes as f64 * MEGABYTE);
+        }
+        for one in shown.engines {
+            let labels = [("device", self.name.clone()), ("engine", one.engine)];
+            let is_there = u8::from(one.state.is_there());
+            gauge!("kinora_device_engine_loaded", &labels).set(is_there);
+        }
+    }
+
+    fn room(&self) -> MutexGuard<'_, Room> {
+        self.room.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Device")
+            .field("name", &self.name)
+            .field("room", &self.room)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An engine on its way out: dropping this unloads it, and then its room is free.
+struct Departure {
+    device: Arc<Device>,
+    index: usize,
+}
+
+impl Drop for Departure {
+    fn drop(&mut self) {
+        self.device.tenants[self.index].engine.unload();
+        self.device.room().left(self.index);
+        self.device.measure();
+        self.device.freed.notify_one();
+    }
+}
+
+/// The place of an engine on its device.
+#[derive(Clone, Debug)]
+pub(crate) struct Berth {
+    pub(crate) device: Arc<Device>,
+    pub(crate) index: usize,
+}
+
+impl Berth {
+    /// Whether the engine's tasks may be claimed.
+    pub(crate) fn admission(&self, now: Duration) -> Admission {
+        self.device.room().admission(self.index, now)
+    }
+
+    /// How long ago the engine had its turn, if its tasks go before those of others.
+    pub(crate) fn urgency(&self, now: Duration) -> Option<Duration> {
+        self.device.room().urgency(self.index, now)
+    }
+
+    /// Records that the store was asked for the engine's tasks.
+    pub(crate) fn note_turn(&self, now: Duration) {
+        self.device.room().note_turn(self.index, now);
+    }
+
+    /// Makes room for the engine.
+    pub(crate) fn invite(&self, now: Duration) {
+        let leaving = {
+            let mut room = self.device.room();
+            room.invite(self.index, now);
+            room.make_way(now)
+        };
+        self.device.unload_all(leaving, Reason::Room);
+    }
+
+    /// Takes the engine's room for one task; `None` if there is none now.
+    pub(crate) fn hold(&self, clock: &Arc<dyn Clock>) -> Option<RoomHold> {
+        let is_held = self.device.room().hold(self.index, clock.steady());
+        is_held.then(|| RoomHold {
+            berth: self.clone(),
+            clock: clock.clone(),
+            has_run: false,
+        })
+    }
+}
+
+/// The room of a run's engine; the engine stays loaded while it is held.
+pub(crate) struct RoomHold {
+    berth: Berth,
+    clock: Arc<dyn Clock>,
+    has_run: bool,
+}
+
+impl RoomHold {
+    /// Records that there is a run, which loads its engine if it is not loaded yet.
+    pub(crate) fn begin(&mut self) {
+        self.has_run = true;
+        let Berth { device, index } = &self.berth;
+        if !device.room().begin(*index, self.clock.steady()) {
+            return;
+        }
+        let engine = &device.tenants[*index].name;
+        tracing::info!(device = device.name, engine, "loading engine");
+        let labels = [("device", device.name.clone()), ("engine", engine.clone())];
+        counter!("kinora_device_loads_total", &labels).increment(1);
+        device.measure();
+    }
+}
+
+impl Drop for RoomHold {
+    fn drop(&mut self) {
+        let now = self.clock.steady();
+        let Berth { device, index } = &self.berth;
+        device.room().release(*index, self.has_run, now);
+    }
+}

@@ -1,0 +1,366 @@
+//! The room on a device: which of the engines that share it are loaded, which may load, and which leave. Pure: the
+//! caller passes the time, and does what the room decides. Two things always hold: the engines that are loaded or
+//! still leaving need no more than the budget, and an engine in use never leaves.
+
+use std::time::Duration;
+
+/// How long an engine may take to leave before an operator learns of it.
+const LEAVING_MAX: Duration = Duration::from_secs(30);
+
+/// The patience of a device with its engines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// An engine that was not used for this long leaves. `None`: only when another needs its room.
+    pub idle_max: Option<Duration>,
+    /// Tasks of loaded engines go before those of an engine without room for this long; then its tasks go first.
+    pub age_max: Duration,
+}
+
+/// The state of a device.
+#[derive(Debug)]
+pub(crate) struct Room {
+    budget: u64,
+    patience: Patience,
+    tenants: Vec<Tenant>,
+}
+
+/// One engine; the caller refers to it by its index.
+#[derive(Debug)]
+struct Tenant {
+    /// The part of the budget that it takes.
+    need: u64,
+    place: Place,
+    /// When it last had its turn: the store was asked for its tasks.
+    asked: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Away,
+    /// Others make room for it, because tasks wait for it.
+    Invited,
+    /// It has room.
+    Loaded {
+        /// Runs, and claims in progress that may become runs.
+        users: usize,
+        /// When its first run began and its last one ended. `None`: so far there were only claims in progress.
+        used: Option<Used>,
+    },
+    /// It is being unloaded: its room is not free yet.
+    Leaving {
+        since: Duration,
+        is_told: bool,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Used {
+    first: Duration,
+    last: Duration,
+    /// Whether the store had no further task for it since then.
+    is_unwanted: bool,
+}
+
+/// Whether an engine's tasks may be claimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// Yes: it is loaded, or there is room for it.
+    Open,
+    /// Once others have left, which they can: [`Room::invite`].
+    Full,
+    /// Not now.
+    Closed,
+}
+
+/// The standing of an engine, for operators.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Away,
+    Idle,
+    InUse,
+    Leaving,
+}
+
+impl Room {
+    /// An empty device with this budget, for engines with these needs. An engine that needs more than the budget never
+    /// gets room.
+    pub(crate) fn new(
+        budget: u64,
+        patience: Patience,
+        needs: impl IntoIterator<Item = u64>,
+        now: Duration,
+    ) -> Self {
+        let tenant = |need| Tenant {
+            need,
+            place: Place::Away,
+            asked: now,
+        };
+        Self {
+            budget,
+            patience,
+            tenants: needs.into_iter().map(tenant).collect(),
+        }
+    }
+
+    /// Whether the engine's tasks may be claimed.
+    pub(crate) fn admission(&self, engine: usize, now: Duration) -> Admission {
+        match self.tenants[engine].place {
+            Place::Loaded { .. } if self.must_yield(engine) => Admission::Closed,
+            Place::Loaded { .. } => Admission::Open,
+            Place::Leaving { .. } => Admission::Closed,
+            Place::Away | Place::Invited if self.fits(engine) => Admission::Open,
+            Place::Away if self.can_make_way(engine, now) => Admission::Full,
+            Place::Away | Place::Invited => Admission::Closed,
+        }
+    }
+
+    /// How long ago an engine whose tasks go before all others had its turn: room was made for it, or it has been passed
+    /// over for too long.
+    pub(crate) fn urgency(&self, engine: usize, now: Duration) -> Option<Duration> {
+        let tenant = &self.tenants[engine];
+        let passed = now.saturating_sub(tenant.asked);
+        let is_urgent = match tenant.place {
+            Place::Invited => true,
+            Place::Away => passed >= self.patience.age_max,
+            Place::Loaded { .. } | Place::Leaving { .. } => false,
+        };
+        is_urgent.then_some(passed)
+    }
+
+    /// Records that the engine had its turn: the store gave what it had, or had nothing.
+    pub(crate) fn note_turn(&mut self, engine: usize, now: Duration) {
+        let tenant = &mut self.tenants[engine];
+        tenant.asked = now;
+        if let Place::Loaded {
+            used: Some(used), ..
+        } = &mut tenant.place
+        {
+            used.is_unwanted = true;
+        }
+    }
+
+    /// Promises room to an engine for which tasks wait. Follow with [`Room::make_way`].
+    pub(crate) fn invite(&mut self, engine: usize, now: Duration) {
+        if self.admission(engine, now) == Admission::Full {
+            self.tenants[engine].place = Place::Invited;
+        }
+    }
+
+    /// The engines to unload now so that the invited ones get their room: unused ones, the longest unused first, but
+    /// last those that may have further tasks. If they are not enough, engines in use follow when their runs have ended,
+    /// and get no others until then.
+    pub(crate) fn make_way(&mut self, now: Duration) -> Vec<usize> {
+        let mut leaving = Vec::new();
+        while self.excess() > 0
+            && let Some(engine) = self.first_idle(|used| (!used.is_unwanted, used.last))
+        {
+            self.dismiss(engine, now);
+            leaving.push(engine);
+        }
+        leaving
+    }
+
+    /// The engines to unload because nobody has used them for too long.
+    pub(crate) fn overstayed(&mut self, now: Duration) -> Vec<usize> {
+        let Some(idle_max) = self.patience.idle_max else {
+            return Vec::new();
+        };
+        let mut leaving = Vec::new();
+        while let Some(engine) = self.first_idle(|used| used.last)
+            && let Some(used) = self.tenants[engine].idle()
+            && now.saturating_sub(used.last) >= idle_max
+        {
+            self.dismiss(engine, now);
+            leaving.push(engine);
+        }
+        leaving
+    }
+
+    /// Records that an engine is unloaded.
+    pub(crate) fn left(&mut self, engine: usize) {
+        let tenant = &mut self.tenants[engine];
+        if matches!(tenant.place, Place::Leaving { .. }) {
+            tenant.place = Place::Away;
+        }
+    }
+
+    /// The engines that have been leaving for too long, each once.
+    pub(crate) fn stuck(&mut self, now: Duration) -> Vec<usize> {
+        let mut stuck = Vec::new();
+        for (engine, tenant) in self.tenants.iter_mut().enumerate() {
+            if let Place::Leaving { since, is_told } = &mut tenant.place
+                && !*is_told
+                && now.saturating_sub(*since) >= LEAVING_MAX
+            {
+                *is_told = true;
+                stuck.push(engine);
+            }
+        }
+        stuck
+    }
+
+    /// Gives the engine its room, for a claim; false if it has none now.
+    pub(crate) fn hold(&mut self, engine: usize, now: Duration) -> bool {
+        if self.admission(engine, now) != Admission::Open {
+            return false;
+        }
+        let place = &mut self.tenants[engine].place;
+        match place {
+            Place::Loaded { users, .. } => *users += 1,
+            _ => {
+                *place = Place::Loaded {
+                    users: 1,
+                    used: None,
+                }
+            }
+        }
+        true
+    }
+
+    /// Records that a hold became a run; true if that loads the engine.
+    pub(crate) fn begin(&mut self, engine: usize, now: Duration) -> bool {
+        match &mut self.tenants[engine].place {
+            Place::Loaded { used, .. } if used.is_none() => {
+                *used = Some(Used {
+                    first: now,
+                    last: now,
+                    is_unwanted: false,
+                });
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Ends a hold. An engine is idle from the end of its last run; a claim without a task changes nothing.
+    pub(crate) fn release(&mut self, engine: usize, has_run: bool, now: Duration) {
+        let place = &mut self.tenants[engine].place;
+        let Place::Loaded { users, used } = place else {
+            return;
+        };
+        *users = users.saturating_sub(1);
+        match used {
+            Some(used) if has_run => {
+                used.last = now;
+                used.is_unwanted = false;
+            }
+            None if *users == 0 => *place = Place::Away,
+            _ => {}
+        }
+    }
+
+    /// What an operator sees of the engine.
+    pub(crate) fn standing(&self, engine: usize) -> Standing {
+        match self.tenants[engine].place {
+            Place::Loaded { used: None, .. } | Place::Away | Place::Invited => Standing::Away,
+            Place::Loaded { users: 0, .. } => Standing::Idle,
+            Place::Loaded { .. } => Standing::InUse,
+            Place::Leaving { .. } => Standing::Leaving,
+        }
+    }
+
+    fn dismiss(&mut self, engine: usize, now: Duration) {
+        let tenant = &mut self.tenants[engine];
+        // Its wait begins now: otherwise two engines with many tasks would replace each other for every task.
+        tenant.asked = now;
+        tenant.place = Place::Leaving {
+            since: now,
+            is_told: false,
+        };
+    }
+
+    /// The sum of the needs of engines in such places.
+    fn sum(&self, is_such: impl Fn(&Tenant) -> bool) -> u64 {
+        let such = self.tenants.iter().filter(|tenant| is_such(tenant));
+        such.map(|tenant| tenant.need).sum()
+    }
+
+    fn promised(&self) -> u64 {
+        self.sum(|tenant| tenant.place == Place::Invited)
+    }
+
+    fn loaded(&self) -> u64 {
+        self.sum(Tenant::is_loaded)
+    }
+
+    /// How much of the loaded engines must leave for the invited ones.
+    fn excess(&self) -> u64 {
+        (self.loaded() + self.promised()).saturating_sub(self.budget)
+    }
+
+    /// Whether an engine without room could load now: in the memory that is free, beside the engines that were invited
+    /// before.
+    fn fits(&self, engine: usize) -> bool {
+        let Tenant { need, place, .. } = self.tenants[engine];
+        let own_promise = if place == Place::Invited { need } else { 0 };
+        let leaving = self.sum(|tenant| matches!(tenant.place, Place::Leaving { .. }));
+        let promised = self.promised() - own_promise;
+        self.loaded() + leaving.max(promised) + need <= self.budget
+    }
+
+    /// Whether room for the engine can be made: by engines that are idle and have no task or, if it has been passed over
+    /// for too long, by any.
+    fn can_make_way(&self, engine: usize, now: Duration) -> bool {
+        let staying = match self.urgency(engine, now) {
+            Some(_) => 0,
+            None => self.sum(|tenant| {
+                tenant.is_loaded() && tenant.idle().is_none_or(|used| !used.is_unwanted)
+            }),
+        };
+        staying + self.promised() + self.tenants[engine].need <= self.budget
+    }
+
+    /// Whether an engine in use gets no further tasks, because an invited one waits for its room. Those that have been
+    /// loaded the longest go first.
+    fn must_yield(&self, engine: usize) -> bool {
+        let mut excess = self.excess();
+        if excess == 0 {
+            return false;
+        }
+        let loaded = self.tenants.iter().enumerate();
+        let mut loaded: Vec<_> = loaded.filter(|(_, tenant)| tenant.is_loaded()).collect();
+        // Unused ones leave before any other.
+        loaded.sort_by_key(|(_, tenant)| (tenant.idle().is_none(), tenant.loaded_at()));
+        for (other, tenant) in loaded {
+            if other == engine {
+                return excess > 0;
+            }
+            excess = excess.saturating_sub(tenant.need);
+        }
+        false
+    }
+
+    /// The idle engine that comes first in this order.
+    fn first_idle<K: Ord>(&self, order: impl Fn(Used) -> K) -> Option<usize> {
+        let tenants = self.tenants.iter().enumerate();
+        let idle = tenants.filter_map(|(engine, tenant)| Some((order(tenant.idle()?), engine)));
+        idle.min().map(|(_, engine)| engine)
+    }
+}
+
+impl Tenant {
+    const fn is_loaded(&self) -> bool {
+        matches!(self.place, Place::Loaded { .. })
+    }
+
+    /// The runs of a loaded engine that has no users.
+    const fn idle(&self) -> Option<Used> {
+        match self.place {
+            Place::Loaded { users: 0, used } => used,
+            _ => None,
+        }
+    }
+
+    /// The start of its first run; engines without one come last.
+    fn loaded_at(&self) -> Duration {
+        match self.place {
+            Place::Loaded {
+                used: Some(used), ..
+            } => used.first,
+            _ => Duration::MAX,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! The rules of a device, one by one, and under random operations.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const AGE: Duration = Duration::from_secs(120);
+const IDLE: Duration = Duration::from_secs(300);
+
+const fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn room(budget: u64, needs: &[u64]) -> Room {
+    let patience = Patience {
+        idle_max: Some(IDLE),
+        age_max: AGE,
+    };
+    Room::new(budget, patience, needs.iter().copied(), at(0))
+}
+
+/// Runs the only task from `from` to `to`.
+fn run(room: &mut Room, engine: usize, from: u64, to: u64) {
+    start(room, engine, from);
+    room.release(engine, true, at(to));
+    room.note_turn(engine, at(to));
+}
+
+fn start(room: &mut Room, engine: usize, from: u64) {
+    assert!(room.hold(engine, at(from)), "no room for {engine}");
+    room.note_turn(engine, at(from));
+    room.begin(engine, at(from));
+}
+
+#[test]
+fn engines_that_fit_together_stay_together() {
+    let mut room = room(100, &[60, 40, 1]);
+    run(&mut room, 0, 0, 1);
+    run(&mut room, 1, 1, 2);
+    assert_eq!(room.admission(0, at(2)), Admission::Open);
+    assert_eq!(room.admission(1, at(2)), Admission::Open);
+    assert_eq!(room.admission(2, at(2)), Admission::Full);
+}
+
+#[test]
+fn the_longest_unused_engine_leaves_first_and_no_more_than_needed() {
+    let mut room = room(100, &[30, 30, 40, 50]);
+    run(&mut room, 0, 0, 9);
+    run(&mut room, 1, 1, 2);
+    run(&mut room, 2, 2, 5);
+    room.invite(3, at(10));
+    assert_eq!(room.make_way(at(10)), [1, 2]);
+    assert_eq!(room.make_way(at(10)), [0; 0]);
+    assert_eq!(room.admission(3, at(10)), Admission::Closed);
+    room.left(1);
+    assert!(!room.hold(3, at(10)), "40 are still there");
+    room.left(2);
+    assert!(room.hold(3, at(10)));
+    assert_eq!(room.standing(0), Standing::Idle);
+}
+
+#[test]
+fn room_in_use_is_not_taken_before_the_age_limit() {
+    let mut room = room(100, &[60, 60]);
+    start(&mut room, 0, 0);
+    assert_eq!(room.admission(1, at(119)), Admission::Closed);
+    room.invite(1, at(119));
+    assert_eq!(room.make_way(at(119)), [0; 0]);
+    assert!(room.hold(0, at(119)), "the first goes on");
+}
+
+#[test]
+fn after_the_age_limit_an_engine_in_use_gets_no_further_task_and_leaves_after_its_last() {
+    let mut room = room(100, &[60, 60]);
+    start(&mut room, 0, 0);
+    start(&mut room, 0, 1);
+    assert_eq!(room.admission(1, at(120)), Admission::Full);
+    room.invite(1, at(120));
+    assert_eq!(room.make_way(at(120)), [0; 0]);
+    assert!(!room.hold(0, at(120)));
+    room.release(0, true, at(121));
+    assert_eq!(room.make_way(at(121)), [0; 0], "one run is left");
+    room.release(0, true, at(122));
+    assert_eq!(room.make_way(at(122)), [0]);
+    room.left(0);
+    assert_eq!(room.admission(0, at(122)), Admission::Closed);
+    start(&mut room, 1, 122);
+    assert_eq!(room.admission(0, at(241)), Admission::Closed);
+    assert_eq!(room.admission(0, at(242)), Admission::Full, "now it waits");
+}
+
+#[test]
+fn an_idle_engine_that_may_have_further_tasks_stays_until_the_age_limit() {
+    let mut room = room(100, &[60, 60]);
+    start(&mut room, 0, 0);
+    room.release(0, true, at(1));
+    assert_eq!(room.admission(1, at(1)), Admission::Closed);
+    room.note_turn(0, at(1));
+    assert_eq!(room.admission(1, at(1)), Admission::Full);
+    start(&mut room, 0, 2);
+    room.release(0, true, at(3));
+    assert_eq!(room.admission(1, at(119)), Admission::Closed);
+    assert_eq!(room.admission(1, at(120)), Admission::Full);
+}
+
+#[test]
+fn an_engine_that_waits_for_its_turn_is_urgent_until_it_has_had_it() {
+    let mut room = room(100, &[60, 60]);
+    start(&mut room, 0, 0);
+    assert_eq!(room.urgency(1, at(119)), None);
+    assert_eq!(room.urgency(1, at(121)), Some(at(121)));
+    room.note_turn(1, at(121));
+    assert_eq!(room.urgency(1, at(122)), None);
+    assert_eq!(room.urgency(0, at(1000)), None, "it is loaded");
+}
+
+#[test]
+fn an_invitation_without_a_task_is_over_and_the_engine_never_was_loaded() {
+    let mut room = room(100, &[60, 60]);
+    run(&mut room, 0, 0, 1);
+    room.invite(1, at(2));
+    assert_eq!(room.make_way(at(2)), [0]);
+    room.left(0);
+    assert!(room.hold(1, at(3)));
+    assert_eq!(room.standing(1), Standing::Away);
+    room.release(1, false, at(3));
+    assert_eq!(room.admission(0, at(3)), Admission::Open);
+}
+
+#[test]
+fn a_claim_without_a_task_does_not_make_an_idle_engine_younger() {
+    let mut room = room(100, &[60]);
+    run(&mut room, 0, 0, 1);
+    for second in 2..301 {
+        assert!(room.hold(0, at(second)));
+        assert_eq!(room.overstayed(at(second)), [0; 0]);
+        room.release(0, false, at(second));
+    }
+    assert_eq!(room.overstayed(at(300)), [0; 0]);
+    assert_eq!(room.overstayed(at(301)), [0]);
+    assert_eq!(room.admission(0, at(301)), Admission::Closed);
+}
+
+#[test]
+fn an_engine_that_does_not_leave_keeps_its_room_and_is_reported_once() {
+    let mut room = room(100, &[60, 60, 30]);
+    run(&mut room, 0, 0, 1);
+    room.invite(1, at(2));
+    assert_eq!(room.make_way(at(2)), [0]);
+    assert_eq!(room.stuck(at(31)), [0; 0]);
+    assert_eq!(room.stuck(at(32)), [0]);
+    assert_eq!(room.stuck(at(99)), [0; 0]);
+    assert!(!room.hold(1, at(99)));
+    assert!(room.hold(2, at(99)), "the rest of the device is used");
+}
+
+#[test]
+fn an_idle_time_without_a_limit_never_ends() {
+    let patience = Patience {
+        idle_max: None,
+        age_max: AGE,
+    };
+    let mut room = Room::new(100, patience, [60], at(0));
+    run(&mut room, 0, 0, 1);
+    assert_eq!(room.overstayed(Duration::MAX), [0; 0]);
+}
+
+/// What can happen to a device, with the engine that it happens to.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Claim(usize),
+    ClaimNothing(usize),
+    EndRun(usize),
+    Invite(usize),
+    MakeWay,
+    Left(usize),
+    Look,
+    Wait(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let engine = 0..4_usize;
+    prop_oneof![
+        4 => engine.clone().prop_map(Step::Claim),
+        1 => engine.clone().prop_map(Step::ClaimNothing),
+        4 => engine.clone().prop_map(Step::EndRun),
+        2 => engine.clone().prop_map(Step::Invite),
+        2 => Just(Step::MakeWay),
+        3 => engine.prop_map(Step::Left),
+        1 => Just(Step::Look),
+        2 => (1..100_u64).prop_map(Step::Wait),
+    ]
+}
+
+/// A device beside what the test knows of it.
+struct Watched {
+    room: Room,
+    needs: Vec<u64>,
+    runs: Vec<usize>,
+    last: Vec<Duration>,
+    started: Vec<usize>,
+    now: Duration,
+}
+
+impl Watched {
+    /// All engines have tasks, and this one waits for room: a turn of claims, and the end of all runs.
+    fn turn(&mut self, waiting: usize) {
+        self.now += AGE;
+        let mut turns: Vec<usize> = (0..4).collect();
+        turns.sort_by_key(|engine| std::cmp::Reverse(self.room.urgency(*engine, self.now)));
+        for engine in turns {
+            self.take(Step::Claim(engine));
+        }
+        self.take(Step::Invite(waiting));
+        for engine in (0..4)
+            .flat_map(|engine| vec![engine; self.runs[engine]])
+            .collect::<Vec<_>>()
+        {
+            self.take(Step::EndRun(engine));
+            self.check();
+        }
+        self.take(Step::MakeWay);
+        self.check();
+        (0..4).for_each(|engine| self.take(Step::Left(engine)));
+    }
+
+    fn take(&mut self, step: Step) {
+        let now = self.now;
+        match step {
+            Step::Claim(engine) => {
+                if self.room.hold(engine, now) {
+                    self.room.note_turn(engine, now);
+                    self.room.begin(engine, now);
+                    self.runs[engine] += 1;
+                    self.started[engine] += 1;
+                }
+            }
+            Step::ClaimNothing(engine) => {
+                if self.room.hold(engine, now) {
+                    self.room.note_turn(engine, now);
+                    self.room.release(engine, false, now);
+                }
+            }
+            Step::EndRun(engine) => {
+                if self.runs[engine] > 0 {
+                    self.runs[engine] -= 1;
+                    self.last[engine] = now;
+                    self.room.release(engine, true, now);
+                }
+            }
+            Step::Invite(engine) => self.room.invite(engine, now),
+            Step::MakeWay => self.leave(Room::make_way, true),
+            Step::Left(engine) => self.room.left(engine),
+            Step::Look => self.leave(Room::overstayed, false),
+            Step::Wait(seconds) => self.now += at(seconds),
+        }
+    }
+
+    /// Nobody in use leaves, and the longest unused one leaves first; make_way spares those that may have tasks.
+    fn leave(&mut self, decide: fn(&mut Room, Duration) -> Vec<usize>, spares_wanted: bool) {
+        let idle = |room: &Room, engine: usize| room.standing(engine) == Standing::Idle;
+        let mut before: Vec<usize> = (0..4).filter(|one| idle(&self.room, *one)).collect();
+        let is_wanted = |engine: usize| {
+            let used = self.room.tenants[engine].idle();
+            used.is_some_and(|used| !used.is_unwanted)
+        };
+        before.sort_by_key(|engine| {
+            let last = spares_wanted && is_wanted(*engine);
+            (last, self.last[*engine], *engine)
+        });
+        let leaving = decide(&mut self.room, self.now);
+        assert_eq!(leaving, before[..leaving.len()], "the longest unused first");
+        assert!(leaving.iter().all(|engine| self.runs[*engine] == 0));
+    }
+
+    fn check(&self) {
+        let standing = |engine| self.room.standing(engine);
+        let there = (0..4).filter(|engine| standing(*engine) != Standing::Away);
+        let there: u64 = there.map(|engine| self.needs[engine]).sum();
+        assert!(there <= self.room.budget, "{there}: {:?}", self.room);
+        for engine in 0..4 {
+            let is_used = standing(engine) == Standing::InUse;
+            assert_eq!(is_used, self.runs[engine] > 0, "{engine}: {:?}", self.room);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_budget_holds_and_no_engine_in_use_leaves(
+        needs in prop::collection::vec(1..=100_u64, 4),
+        steps in prop::collection::vec(step(), 1..200),
+    ) {
+        let mut watched = Watched {
+            room: room(100, &needs),
+            needs,
+            runs: vec![0; 4],
+            last: vec![at(0); 4],
+            started: vec![0; 4],
+            now: at(0),
+        };
+        for step in steps {
+            watched.take(step);
+            watched.check();
+        }
+        // From any state, tasks of each engine start in the end, although the others always have tasks.
+        for engine in 0..4 {
+            let before = watched.started[engine];
+            let rounds = (0..10).take_while(|_| {
+                watched.turn(engine);
+                watched.started[engine] == before
+            });
+            prop_assert!(rounds.count() < 10, "{} starves: {:?}", engine, watched.room);
+        }
+    }
+}
