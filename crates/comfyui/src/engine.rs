@@ -73,6 +73,10 @@ impl FilmEngine for ComfyEngine {
         }
     }
 
+    async fn unload(&self) {
+        self.comfy.free().await;
+    }
+
     async fn ask_servers(&self) -> Vec<ServerReport> {
         self.comfy.ask_all().await
     }

@@ -105,6 +105,10 @@ impl FilmKind for ComfyKind {
         Ok(Arc::new(ComfyEngine::new(comfy, name)))
     }
 
+    fn can_unload(&self) -> bool {
+        true
+    }
+
     fn silence_max(&self) -> Duration {
         seconds(self.silence_seconds) + LAST_CALL_MAX
     }

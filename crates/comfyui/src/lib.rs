@@ -28,6 +28,7 @@ mod event;
 mod feed;
 mod fitness;
 mod follow;
+mod free;
 mod identity;
 mod import;
 mod kind;

@@ -207,6 +207,16 @@ impl<'a> Server<'a> {
         Ok(())
     }
 
+    /// Gives an order that the server carries out later.
+    pub(crate) async fn order(&self, path: &[&str], order: &Value) -> Result<(), ComfyError> {
+        let limit = self.shared.options.cancel_timeout;
+        let reply = self.stop(path, &json_body(order), limit).await?;
+        match reply.is_success() {
+            true => Ok(()),
+            false => Err(ComfyError::Refused(reply.refusal())),
+        }
+    }
+
     async fn stop(
         &self,
         path: &[&str],

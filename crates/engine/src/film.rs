@@ -52,6 +52,10 @@ pub trait FilmEngine: Send + Sync {
     /// [`EngineError::Told`] if no server could be reached: the work may continue.
     async fn call_off(&self, ticket: &str) -> Result<(), EngineError>;
 
+    /// Has the servers free the memory that they keep between films, so that another engine can use their device; the next
+    /// film loads it again. Returns once the memory is free, or the servers do not free it. Films in work are not affected.
+    async fn unload(&self) {}
+
     /// Asks each server whether it would make films, at no cost.
     async fn ask_servers(&self) -> Vec<ServerReport> {
         Vec::new()

@@ -82,6 +82,11 @@ pub trait FilmKind {
     /// If the settings are unusable, or a key cannot be read.
     fn engine(&self, name: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn FilmEngine>, KindError>;
 
+    /// Whether its servers free their memory when told, so that they can share a device with other engines.
+    fn can_unload(&self) -> bool {
+        false
+    }
+
     /// Maximum time without progress before a run is stopped.
     fn silence_max(&self) -> Duration;
 

@@ -40,6 +40,10 @@ pub struct Behaviour {
     pub models: Vec<&'static str>,
     /// A header without whose value it answers 401.
     pub wants: Option<(&'static str, &'static str)>,
+    /// Bytes of its device that it holds.
+    pub held: u64,
+    /// Number of looks at its memory after it was told to free it until it has; `None`: it never does.
+    pub frees_after: Option<u32>,
     /// Its version.
     pub version: &'static str,
 }
@@ -60,6 +64,8 @@ impl Default for Behaviour {
             lacks: Vec::new(),
             models: vec!["model.safetensors"],
             wants: None,
+            held: 0,
+            frees_after: Some(0),
             version: "0.33.0",
         }
     }

@@ -25,6 +25,8 @@ pub(crate) struct State {
     pub(crate) graphs: Vec<Value>,
     /// Uploaded files by name, with their folder.
     pub(crate) uploads: BTreeMap<String, Vec<u8>>,
+    /// Looks at its memory that are left until it is free, since it was told to free it.
+    pub(crate) freeing: Option<u32>,
     /// Number of looks at jobs that were there.
     pub(crate) looks: usize,
 }
@@ -40,12 +42,13 @@ impl State {
         let (method, path) = request.line.split_once(' ').unwrap_or_default();
         let segments: Vec<&str> = path.split('/').skip(1).collect();
         Some(match (method, &segments[..]) {
-            ("GET", ["system_stats"]) => {
-                let version = self.behaviour.version;
-                Answer::json(
-                    200,
-                    &json!({"system": {"comfyui_version": version}, "devices": []}),
-                )
+            ("GET", ["system_stats"]) => self.stats(),
+            ("POST", ["free"]) => {
+                let order = request.json();
+                if order["unload_models"] == true && order["free_memory"] == true {
+                    self.freeing = self.behaviour.frees_after;
+                }
+                Answer::json(200, &json!({}))
             }
             ("GET", ["object_info", class]) => {
                 let info = classes::info(class, &self.behaviour);
@@ -80,6 +83,21 @@ impl State {
             ("GET", ["view"]) => self.view(request),
             _ => Answer::no_route(),
         })
+    }
+
+    /// Memory is freed some looks after the order, as by a server that is still busy.
+    fn stats(&mut self) -> Answer {
+        match &mut self.freeing {
+            Some(0) => self.behaviour.held = 0,
+            Some(looks) => *looks -= 1,
+            None => {}
+        }
+        let Behaviour { version, held, .. } = self.behaviour;
+        let device = json!({"name": "cuda:0", "torch_vram_total": held, "torch_vram_free": 0});
+        Answer::json(
+            200,
+            &json!({"system": {"comfyui_version": version}, "devices": [device]}),
+        )
     }
 
     fn submit(&mut self, sent: &Value) -> Option<Answer> {

@@ -151,17 +151,36 @@ impl Device {
                 ("reason", reason.name().to_owned()),
             ];
             counter!("kinora_device_unloads_total", &labels).increment(1);
-            let departure = Departure {
-                device: self.clone(),
-                index,
-            };
-            let thread = thread::Builder::new().name(format!("unload-{engine}"));
-            // Without a thread for it, this one drops it.
-            if let Err(error) = thread.spawn(move || drop(departure)) {
-                tracing::warn!(%error, "no thread to unload an engine");
-            }
+            self.unload(index);
         }
         self.measure();
+    }
+
+    /// Unloads an engine, on a thread of its own if that blocks.
+    fn unload(self: &Arc<Self>, index: usize) {
+        let tenant = &self.tenants[index];
+        let departure = Departure {
+            device: self.clone(),
+            index,
+        };
+        match tenant.engine.clone() {
+            Maker::Frames(engine) => {
+                let thread = thread::Builder::new().name(format!("unload-{}", tenant.name));
+                let unload = move || {
+                    engine.unload();
+                    drop(departure);
+                };
+                if let Err(error) = thread.spawn(unload) {
+                    tracing::warn!(%error, "no thread to unload an engine, which keeps its memory");
+                }
+            }
+            Maker::Film(engine) => {
+                tokio::spawn(async move {
+                    engine.unload().await;
+                    drop(departure);
+                });
+            }
+        }
     }
 
     /// Keeps the gauges of the device current.
@@ -195,7 +214,7 @@ impl fmt::Debug for Device {
     }
 }
 
-/// An engine on its way out: dropping this unloads it, and then its room is free.
+/// An engine on its way out; its room is free once this is dropped.
 struct Departure {
     device: Arc<Device>,
     index: usize,
@@ -203,7 +222,6 @@ struct Departure {
 
 impl Drop for Departure {
     fn drop(&mut self) {
-        self.device.tenants[self.index].engine.unload();
         self.device.room().left(self.index);
         self.device.measure();
         self.device.freed.notify_one();

@@ -21,13 +21,4 @@ impl Maker {
             Self::Film(engine) => engine.describe(),
         }
     }
-
-    /// Frees the memory of an idle engine. Blocks until it is free.
-    pub(crate) fn unload(&self) {
-        match self {
-            Self::Frames(engine) => engine.unload(),
-            // Its memory is that of other machines.
-            Self::Film(_) => {}
-        }
-    }
 }

@@ -11,6 +11,7 @@
 
 mod contract;
 mod fitness;
+mod free;
 mod graphs;
 mod live;
 mod real;

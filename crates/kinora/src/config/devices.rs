@@ -190,7 +190,7 @@ mod tests {
             ),
             (
                 format!("{DEVICE}{film}{SHARES}"),
-                "The engine 'far': it has no processes of its own that could leave a device",
+                "The engine 'far': its servers cannot be told to leave a device",
             ),
         ] {
             let error = checked(&text).unwrap_err();

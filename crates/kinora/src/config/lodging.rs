@@ -42,8 +42,9 @@ impl Lodging {
     /// What is wrong with an engine of this output that shares a device.
     pub(super) fn wrong(output: &Output<'_>) -> Option<&'static str> {
         match output {
+            Output::Films(films) if films.can_unload() => None,
             Output::Films(_) => {
-                Some("it has no processes of its own that could leave a device, so no `device`")
+                Some("its servers cannot be told to leave a device, so it has no `device`")
             }
             Output::Frames(frames) => {
                 let program = frames.program();
