@@ -79,6 +79,11 @@ pub(super) fn describe() {
         "Attempts at delivering events to webhooks, by outcome"
     );
     describe_counter!("kinora_spans_total", "Spans of traces, by outcome");
+    describe_gauges();
+    describe_devices();
+}
+
+fn describe_devices() {
     describe_counter!(
         "kinora_device_loads_total",
         "Engines loaded on shared devices, by device and engine"
@@ -86,19 +91,6 @@ pub(super) fn describe() {
     describe_counter!(
         "kinora_device_unloads_total",
         "Engines unloaded from shared devices, by device, engine and reason"
-    );
-    describe_gauges();
-}
-
-fn describe_gauges() {
-    let seconds = Unit::Seconds;
-    describe_gauge!(
-        "kinora_tasks",
-        "Unfinished tasks of the service, by model and state"
-    );
-    describe_gauge!(
-        "kinora_tasks_waiting",
-        "Waiting tasks of the service, by model and reason"
     );
     describe_gauge!(
         "kinora_device_memory_bytes",
@@ -113,6 +105,18 @@ fn describe_gauges() {
     describe_gauge!(
         "kinora_device_engine_loaded",
         "Whether an engine is on the device that it shares"
+    );
+}
+
+fn describe_gauges() {
+    let seconds = Unit::Seconds;
+    describe_gauge!(
+        "kinora_tasks",
+        "Unfinished tasks of the service, by model and state"
+    );
+    describe_gauge!(
+        "kinora_tasks_waiting",
+        "Waiting tasks of the service, by model and reason"
     );
     describe_gauge!(
         "kinora_oldest_waiting_seconds",
