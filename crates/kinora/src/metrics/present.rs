@@ -79,6 +79,11 @@ pub(super) fn describe() {
         "Attempts at delivering events to webhooks, by outcome"
     );
     describe_counter!("kinora_spans_total", "Spans of traces, by outcome");
+    describe_devices();
+    describe_gauges();
+}
+
+fn describe_devices() {
     describe_counter!(
         "kinora_device_loads_total",
         "Engines loaded on shared devices, by device and engine"
@@ -87,7 +92,15 @@ pub(super) fn describe() {
         "kinora_device_unloads_total",
         "Engines unloaded from shared devices, by device, engine and reason"
     );
-    describe_gauges();
+    describe_gauge!(
+        "kinora_device_room_bytes",
+        Unit::Bytes,
+        "Memory of a shared device that its engines may use, and that of those that are there"
+    );
+    describe_gauge!(
+        "kinora_device_engine_loaded",
+        "Whether an engine is on the device that it shares"
+    );
 }
 
 fn describe_gauges() {
@@ -104,15 +117,6 @@ fn describe_gauges() {
         "kinora_device_memory_bytes",
         Unit::Bytes,
         "Memory of this machine's NVIDIA devices, used and total"
-    );
-    describe_gauge!(
-        "kinora_device_room_bytes",
-        Unit::Bytes,
-        "Memory of a shared device that its engines may use, and that of those that are there"
-    );
-    describe_gauge!(
-        "kinora_device_engine_loaded",
-        "Whether an engine is on the device that it shares"
     );
     describe_gauge!(
         "kinora_oldest_waiting_seconds",
