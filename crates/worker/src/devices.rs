@@ -137,6 +137,9 @@ impl Device {
 
     /// Unloads each of these engines, which may take long, on a thread of its own.
     fn unload_all(self: &Arc<Self>, leaving: Vec<usize>, reason: Reason) {
+        if leaving.is_empty() {
+            return;
+        }
         for index in leaving {
             let engine = &self.tenants[index].name;
             tracing::info!(
