@@ -209,7 +209,10 @@ fn an_upgrade_from_an_earlier_program_under_load_loses_nothing_and_makes_nothing
         scope.spawn(|| seen.submit(&open, unfinished));
         seen.wait_for_more(more);
         let migrated = cluster.command(&["migrate"]);
-        assert!(migrated.contains("is brought from version"), "{migrated}");
+        assert!(
+            migrated.contains("Updated the schema from version"),
+            "{migrated}"
+        );
         seen.wait_for_more(more);
         machines.restart_previous_worker();
         seen.wait_for_more(more);
