@@ -10,6 +10,12 @@ use rustix::param::page_size;
 
 /// Describes the metrics of all crates.
 pub(super) fn describe() {
+    describe_events();
+    describe_gauges();
+    describe_devices();
+}
+
+fn describe_events() {
     describe_counter!("kinora_tasks_accepted_total", "Tasks accepted, by model");
     describe_counter!("kinora_attempts_total", "Runs begun, by model");
     describe_counter!("kinora_tasks_completed_total", "Tasks completed, by model");
@@ -79,8 +85,6 @@ pub(super) fn describe() {
         "Attempts at delivering events to webhooks, by outcome"
     );
     describe_counter!("kinora_spans_total", "Spans of traces, by outcome");
-    describe_gauges();
-    describe_devices();
 }
 
 fn describe_devices() {
