@@ -19,6 +19,7 @@ class Wan(Tiny, unittest.TestCase):
         self.assertEqual((result.outcome, result.message), ("done", ""))
         self.assertEqual([len(frame) for frame in result.frames], [64 * 32 * 3] * 9)
         self.assertGreater(len(set(result.progress)), 3)
+        self.assertEqual(result.progress[-1], 1.0)
         self.assertEqual(host.run(job(width=64, height=32)).frames, result.frames)
         self.assertNotEqual(host.run(job(width=64, height=32, seed=8)).frames, result.frames)
 

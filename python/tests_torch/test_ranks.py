@@ -125,6 +125,10 @@ class Others(unittest.TestCase):
     def tearDown(self) -> None:
         self.answers.close()
         self.assertTrue(self.ended.wait(30), "a rank that ended has to end all")
+        # They must not meet the real `end_group`, which ends this process.
+        for thread in threading.enumerate():
+            if isinstance(thread, threading.Timer) or thread.name == "kinora-rank-1":
+                thread.join(30)
         self.rank._output.close()
 
     def test_its_error_is_the_error_of_the_call(self) -> None:
