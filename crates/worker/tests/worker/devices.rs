@@ -123,6 +123,16 @@ async fn a_hundred_tasks_in_turn(slots: usize) {
     assert_eq!((shared.first.started(), shared.second.started()), (50, 50));
 }
 
+/// Lets the first engine go on: all these tasks are completed, and the device never held more than one engine.
+async fn all_end_within_the_budget(shared: &Shared, running: Running, tasks: Vec<TaskId>) {
+    shared.first.release();
+    for id in tasks {
+        shared.bench.completes(id).await;
+    }
+    running.drained().await;
+    assert_eq!(shared.memory.most.load(Ordering::SeqCst), 60);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_tasks_in_turn_load_each_engine_once_and_never_both() {
     a_hundred_tasks_in_turn(1).await;
@@ -196,12 +206,7 @@ async fn a_rare_model_waits_for_the_age_limit_and_no_longer() {
     assert_eq!(shared.first.started(), 2, "the others wait meanwhile");
     shared.second.release();
     shared.bench.completes(rare).await;
-    shared.first.release();
-    for id in frequent {
-        shared.bench.completes(id).await;
-    }
-    running.drained().await;
-    assert_eq!(shared.memory.most.load(Ordering::SeqCst), 60);
+    all_end_within_the_budget(&shared, running, frequent).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -223,12 +228,7 @@ async fn an_engine_whose_runs_overlap_lets_them_end_for_one_that_has_waited_too_
     shared.waits(rare).await;
     shared.first.release_one();
     shared.bench.completes(rare).await;
-    shared.first.release();
-    for id in frequent {
-        shared.bench.completes(id).await;
-    }
-    running.drained().await;
-    assert_eq!(shared.memory.most.load(Ordering::SeqCst), 60);
+    all_end_within_the_budget(&shared, running, frequent).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
