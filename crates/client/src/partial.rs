@@ -2,7 +2,7 @@
 //! attempt.
 
 use std::ffi::OsString;
-use std::fs::TryLockError;
+use std::fs::{Metadata, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -25,20 +25,31 @@ impl Partial {
     /// attempt.
     pub(crate) async fn open(target: &Path, label: &str) -> Result<Self, Error> {
         let path = beside(target, label)?;
-        let failed = |source: io::Error| failure(&path, source);
         let mut options = OpenOptions::new();
         options.create(true).append(true);
-        let file = options.open(&path).await.map_err(failed)?.into_std().await;
+        let opened = options.open(&path).await;
+        let file = opened.map_err(|source| failure(&path, source))?;
+        Self::lock(path, file.into_std().await).await
+    }
+
+    /// Locks the file that was opened at `path`, unless another download has it or had it.
+    async fn lock(path: PathBuf, file: std::fs::File) -> Result<Self, Error> {
+        let failed = |source: io::Error| failure(&path, source);
         file.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => failed(error),
             TryLockError::WouldBlock => {
                 failed(io::Error::other("another download of it is in progress"))
             }
         })?;
-        let length = file.metadata().map_err(failed)?.len();
+        let own = file.metadata().map_err(failed)?;
+        if !is_named(&path, &own).await {
+            // The download that had the lock until now has just given the file its name.
+            let ended = io::Error::other("another download of it has just ended");
+            return Err(failed(ended));
+        }
         Ok(Self {
             file: File::from_std(file),
-            length,
+            length: own.len(),
             path,
         })
     }
@@ -82,6 +93,20 @@ impl Partial {
     }
 }
 
+/// Whether `path` still leads to this file.
+#[cfg(unix)]
+async fn is_named(path: &Path, own: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let named = fs::metadata(path).await;
+    named.is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino()))
+}
+
+/// Elsewhere an open file keeps its name.
+#[cfg(not(unix))]
+async fn is_named(_: &Path, _: &Metadata) -> bool {
+    true
+}
+
 fn failure(path: &Path, source: io::Error) -> Error {
     Error::File {
         path: path.to_owned(),
@@ -119,5 +144,19 @@ mod tests {
         );
         assert_eq!(path("out.mp4", "../x"), Path::new(".out.mp4.x.part"));
         assert!(beside(Path::new("/"), "x").is_err());
+    }
+
+    #[tokio::test]
+    async fn a_finished_file_is_nobody_s_partial_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("out.mp4");
+        let mut first = Partial::open(&target, "x").await.unwrap();
+        let second = File::open(&first.path).await.unwrap().into_std().await;
+        let path = first.path.clone();
+        first.add(b"all").await.unwrap();
+        first.finish(&target).await.unwrap();
+        let refused = Partial::lock(path, second).await.unwrap_err();
+        assert!(refused.to_string().contains("has just ended"), "{refused}");
+        assert_eq!(fs::read(&target).await.unwrap(), b"all");
     }
 }
