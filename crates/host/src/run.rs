@@ -28,7 +28,7 @@ const UNTAKEN_MAX: usize = 2;
 pub(crate) enum Ended {
     /// The process can take another job.
     Fit(Result<(), EngineError>),
-    /// The process must be killed: it ignored a cancel, or still holds memory.
+    /// The process must be killed: it ignored a cancel or its orders, or still holds memory.
     Unfit(Result<(), EngineError>),
     /// The process died.
     Gone,
@@ -79,12 +79,7 @@ impl Run<'_> {
                 Heard::Nothing => {}
                 Heard::Gone => return Ended::Gone,
                 Heard::Told(Told::Ended(ending)) => {
-                    let ended = ending.into_result();
-                    // The process must release its memory before another one tries.
-                    return match ended {
-                        Err(EngineError::OutOfMemory(_)) => Ended::Unfit(ended),
-                        ended => Ended::Fit(ended),
-                    };
+                    return self.ended(ending.into_result());
                 }
                 Heard::Told(told) => {
                     if let Err(error) = self.pass_on(told, &mut playing, &mut silence) {
@@ -164,7 +159,7 @@ impl Run<'_> {
         let start = Stopwatch::start(self.clock);
         while start.elapsed() < self.yield_limit {
             match self.process.listen(POLL_INTERVAL) {
-                Heard::Told(Told::Ended(_)) => return Ended::Fit(Err(because)),
+                Heard::Told(Told::Ended(_)) => return self.ended(Err(because)),
                 Heard::Told(Told::Next(_)) if self.process.untaken() <= UNTAKEN_MAX => {
                     self.process.order(Order::Unreadable);
                 }
@@ -173,6 +168,30 @@ impl Run<'_> {
             }
         }
         Ended::Unfit(Err(because))
+    }
+
+    /// Decides whether the process can be reused after a job that it ended itself.
+    fn ended(&self, result: Result<(), EngineError>) -> Ended {
+        // The process must release its memory before another one tries.
+        let is_full = matches!(result, Err(EngineError::OutOfMemory(_)));
+        match !is_full && self.has_taken_all() {
+            true => Ended::Fit(result),
+            false => Ended::Unfit(result),
+        }
+    }
+
+    /// Waits briefly for the process to take its orders. Materials wait here until taken, so an
+    /// engine that ends each job unread would fill the service's memory.
+    fn has_taken_all(&self) -> bool {
+        let start = Stopwatch::start(self.clock);
+        while self.process.untaken() > 0 {
+            if start.elapsed() >= self.yield_limit {
+                tracing::warn!("engine process ended: it leaves its orders unread");
+                return false;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        true
     }
 
     fn over_memory_limit(&self) -> Option<EngineError> {

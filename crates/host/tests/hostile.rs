@@ -16,7 +16,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use kinora_contract::{Clock, FrameSize, Inputs, RunningClock, Seconds, Size, VideoSpec};
-use kinora_engine::{Clip, Control, Engine, EngineError, Footage, Job, Materials, Playback, Sink};
+use kinora_engine::{
+    Clip, Control, Engine, EngineError, Footage, Job, Materials, Picture, Playback, Sink,
+};
 use kinora_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms, Open};
 use kinora_media::{FilmFormat, Films, MediaError, ProbeInfo, Undecodable};
 use kinora_storyboard::Storyboard;
@@ -25,6 +27,9 @@ const SIZE: Size = Size::new(640, 480);
 /// Says what the engine speaks, and that it is open.
 const OPENED: &str =
     r#"printf 'h\046\000\000\000{"protocol": {"major": 1, "minor": 0}}o\000\000\000\000'"#;
+
+/// Reads up to the first byte of a job: what comes before the job is refused.
+const UNTIL_JOB: &str = r#"until [ "$(dd bs=1 count=1 2>/dev/null)" = j ]; do :; done"#;
 
 fn sh(script: String) -> Box<dyn Fn() -> Command + Send + Sync> {
     Box::new(move || {
@@ -118,6 +123,16 @@ fn watched_job(
     source: &Arc<Source>,
     control: &Control,
 ) -> (Result<(), EngineError>, usize) {
+    let source: Arc<dyn Footage> = source.clone();
+    let materials = Materials {
+        source: Some(source),
+        ..Materials::default()
+    };
+    job_of(&engine(script), &materials, control)
+}
+
+/// An engine whose processes say `script` once they are open.
+fn engine(script: &str) -> HostedEngine {
     let options = HostOptions {
         command: sh(format!("{OPENED}; {script}; exec sleep 1000")),
         open: Open::new("hostile", serde_json::Value::Null),
@@ -129,15 +144,17 @@ fn watched_job(
         confinement: None,
         clock: clock(),
     };
-    let engine = HostedEngine::new(Arc::new(Storyboard::default()), options);
-    let source: Arc<dyn Footage> = source.clone();
-    let materials = Materials {
-        source: Some(source),
-        ..Materials::default()
-    };
+    HostedEngine::new(Arc::new(Storyboard::default()), options)
+}
+
+fn job_of(
+    engine: &HostedEngine,
+    materials: &Materials,
+    control: &Control,
+) -> (Result<(), EngineError>, usize) {
     let work = Job {
         spec: &spec(),
-        materials: &materials,
+        materials,
         clip: Clip {
             size: SIZE,
             fps: 24,
@@ -214,10 +231,8 @@ fn sound_and_previews_are_progress_and_being_alive_is_not() {
         (r"k\000\000\000\000", false),
     ] {
         let control = Control::default();
-        // What comes before the job is refused.
-        let until_job = r#"until [ "$(dd bs=1 count=1 2>/dev/null)" = j ]; do :; done"#;
         let script = format!(
-            "{until_job}; n=0; while [ $n -lt {TIMES} ]; do printf '{message}'; n=$((n+1)); done; exit 1"
+            "{UNTIL_JOB}; n=0; while [ $n -lt {TIMES} ]; do printf '{message}'; n=$((n+1)); done; exit 1"
         );
         let cause = crashed(watched_job(&script, &Arc::default(), &control).0);
         // The start of the process is progress, too, but not as often.
@@ -240,6 +255,24 @@ fn frames_that_nobody_takes_are_not_made() {
     assert!(cause.contains("without taking them"), "{cause}");
     let frames = source.frames.load(Ordering::Relaxed);
     assert!(frames < 10, "{frames}");
+}
+
+#[test]
+fn a_process_that_leaves_its_orders_unread_gets_no_more_of_them() {
+    let picture = Picture {
+        size: SIZE,
+        rgb: vec![7; SIZE.pixels() as usize * 3],
+    };
+    let materials = Materials {
+        images: vec![picture],
+        ..Materials::default()
+    };
+    let done = r#"printf 'e\023\000\000\000{"outcome": "done"}'"#;
+    // A second job in the same process would crash.
+    let engine = engine(&format!("{UNTIL_JOB}; {done}; sleep 5; exit 1"));
+    for _ in 0..2 {
+        job_of(&engine, &materials, &Control::default()).0.unwrap();
+    }
 }
 
 fn films(script: &str, silence_max: Duration) -> HostedFilms {
