@@ -236,8 +236,8 @@ request_fields! {
     /// 0 to 4,294,967,295, or -1 (default) for a random one. The seed used is returned.
     seed: i64 = INTEGER, FREE;
 
-    /// `true` for a quick preview at 480p in the shape of the video. The seed and the inputs are
-    /// kept for its final.
+    /// `true` for a quick preview at 480p in the shape of the video. Its final uses the same
+    /// seed and inputs.
     draft: bool = FLAG, Rules { taken: |can| can.draft, ..OF_FORM };
 
     /// A completed draft of this project and model, to render as a final. Only `model`, `metadata`,
