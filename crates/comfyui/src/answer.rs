@@ -55,12 +55,23 @@ pub(crate) fn job(body: &[u8], id: &str) -> Result<Seen, AnswerError> {
         "pending" => State::Pending,
         "in_progress" => State::Running,
         "completed" => State::Completed,
-        "failed" => failed(sent.get("execution_error")),
+        // Before 0.9.0 an interrupted job has failed, too, without an error.
+        "failed" => match sent.get("execution_error") {
+            None => ended_badly(sent.get("execution_status")),
+            error => failed(error),
+        },
         "cancelled" => interrupted(),
         other => State::Unknown(shown(other.as_bytes())),
     };
     let outputs = sent.get("outputs").cloned().unwrap_or_default();
     Ok(Seen { state, outputs })
+}
+
+/// Whether a 404 comes from `GET /api/jobs/{id}`, which says in JSON that it does not know the job. The 404 of a server
+/// or a proxy that lacks the call says nothing of the job.
+pub(crate) fn is_of_jobs(body: &[u8]) -> bool {
+    let sent: Result<Value, _> = serde_json::from_slice(body);
+    sent.is_ok_and(|sent| sent.get("error").is_some())
 }
 
 /// Reads `GET /history/{id}`: `None` while the job waits, runs or is unknown.
@@ -70,7 +81,7 @@ pub(crate) fn history(body: &[u8], id: &str) -> Result<Option<Seen>, AnswerError
         return Ok(None);
     };
     let state = match entry.pointer("/status/status_str").and_then(Value::as_str) {
-        Some("error") => ended_badly(entry),
+        Some("error") => ended_badly(entry.get("status")),
         _ => State::Completed,
     };
     let outputs = entry.get("outputs").cloned().unwrap_or_default();
@@ -78,8 +89,8 @@ pub(crate) fn history(body: &[u8], id: &str) -> Result<Option<Seen>, AnswerError
 }
 
 /// Finds the event that ended a job among its messages, `[[name, data], ...]`.
-fn ended_badly(entry: &Value) -> State {
-    let messages = entry.pointer("/status/messages").and_then(Value::as_array);
+fn ended_badly(status: Option<&Value>) -> State {
+    let messages = status.and_then(|status| status.get("messages")?.as_array());
     let named = |name: &str| {
         let mut all = messages.into_iter().flatten();
         all.find(|one| one.get(0).and_then(Value::as_str) == Some(name))
@@ -170,6 +181,20 @@ mod tests {
             job(b"{\"id\":\"a\"}", "a"),
             Err(AnswerError::Status)
         ));
+    }
+
+    #[test]
+    fn an_interrupted_job_is_known_by_its_messages_where_its_state_does_not_say_so() {
+        let sent = serde_json::json!({"id": "a", "status": "failed", "execution_status":
+            {"status_str": "error", "messages": [["execution_interrupted", {"node_id": "3"}]]}});
+        let seen = job(sent.to_string().as_bytes(), "a").unwrap();
+        assert_eq!(seen.state, interrupted());
+    }
+
+    #[test]
+    fn only_the_answer_of_jobs_says_that_a_job_is_unknown() {
+        assert!(is_of_jobs(br#"{"error": "Job not found"}"#));
+        assert!(!is_of_jobs(b"") && !is_of_jobs(b"404: Not Found") && !is_of_jobs(b"null"));
     }
 
     #[test]

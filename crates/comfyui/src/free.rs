@@ -61,9 +61,15 @@ impl Server<'_> {
     async fn held(&self) -> Result<u64, ComfyError> {
         let limit = self.shared.options.cancel_timeout;
         let reply = self.get(&["system_stats"], limit).await?;
+        if !reply.is_success() {
+            return Err(ComfyError::Refused(reply.refusal()));
+        }
         let stats: Value = serde_json::from_slice(&reply.body).unwrap_or_default();
         let devices = stats["devices"].as_array().into_iter().flatten();
+        // For a processor, Apple's GPUs and DirectML it gives the whole memory instead.
+        let is_known = |device: &&Value| device["torch_vram_total"] != device["vram_total"];
         Ok(devices
+            .filter(is_known)
             .filter_map(|device| device["torch_vram_total"].as_u64())
             .sum())
     }

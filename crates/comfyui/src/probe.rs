@@ -9,8 +9,12 @@ use crate::fitness;
 use crate::server::Server;
 use crate::shared::{Comfy, Shared};
 
-/// The first version that takes our names for jobs.
-const VERSION_MIN: (u32, u32) = (0, 25);
+/// The first version that tells the state of a job that waits or runs. Names for jobs of ours are older (0.3.45), and so
+/// is an interrupt of one job (0.3.57).
+const VERSION_MIN: (u32, u32) = (0, 6);
+
+/// Why an old server is of no use.
+const OLD: &str = "it does not tell the state of its jobs; update it to 0.6.0 or later";
 
 impl Comfy {
     /// Asks each server whether it can run the workflow: its version, classes, inputs and model files.
@@ -72,10 +76,13 @@ impl Shared {
         Ok(shown(version.unwrap_or("unknown").as_bytes()))
     }
 
-    /// The classes of the workflow that a server lacks, once asked; `None` if it has all of them.
+    /// What a server lacks for the workflow, once asked; `None` if it has everything.
     pub(crate) async fn missing(&self, index: usize) -> Result<Option<String>, ComfyError> {
         if self.is_fit(index) {
             return Ok(None);
+        }
+        if !self.server(index).tells_jobs().await? {
+            return Ok(Some(OLD.to_owned()));
         }
         for class in fitness::classes(&self.card) {
             if self.server(index).class(class).await?.is_none() {
@@ -91,9 +98,7 @@ impl Shared {
         let version = self.version(index).await?;
         let mut problems = Vec::new();
         if is_old(&version) {
-            problems.push(format!(
-                "it is ComfyUI {version}, which gives jobs names of its own; update it to 0.25.0 or later"
-            ));
+            problems.push(format!("it is ComfyUI {version}: {OLD}"));
         }
         let mut known = fitness::Known::new();
         for class in fitness::classes(&self.card) {
@@ -123,7 +128,7 @@ mod tests {
 
     #[test]
     fn versions_are_compared_by_their_numbers() {
-        assert!(is_old("0.24.9") && is_old("v0.3.60"));
-        assert!(!is_old("0.25.0") && !is_old("0.33.0") && !is_old("1.0") && !is_old("unknown"));
+        assert!(is_old("0.5.1") && is_old("v0.3.64"));
+        assert!(!is_old("0.6.0") && !is_old("0.33.0") && !is_old("1.0") && !is_old("unknown"));
     }
 }

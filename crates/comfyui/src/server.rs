@@ -17,6 +17,9 @@ use crate::output::FilmAt;
 use crate::shared::Shared;
 use crate::upload::Upload;
 
+/// The name of no job.
+const NO_JOB: &str = "00000000-0000-0000-0000-000000000000";
+
 /// One server of an engine.
 #[derive(Clone, Copy)]
 pub(crate) struct Server<'a> {
@@ -50,10 +53,21 @@ impl<'a> Server<'a> {
         let reply = self.get(&["api", "jobs", id], limit).await?;
         let seen = match reply.status {
             200 => answer::job(&reply.body, id).map(Some),
-            404 => return self.history(id).await,
+            404 if answer::is_of_jobs(&reply.body) => Ok(None),
             _ => return Err(self.refused(&reply)),
         };
         self.read(seen)
+    }
+
+    /// Whether the server tells the state of jobs. Without that a job at work is not to be told from an unknown one.
+    pub(crate) async fn tells_jobs(&self) -> Result<bool, ComfyError> {
+        let limit = self.shared.options.answer_timeout;
+        let reply = self.get(&["api", "jobs", NO_JOB], limit).await?;
+        match reply.status {
+            200 => Ok(true),
+            404 => Ok(answer::is_of_jobs(&reply.body)),
+            _ => Err(self.refused(&reply)),
+        }
     }
 
     /// What the history says of a job; `None` while it waits, runs or is unknown.
@@ -172,7 +186,7 @@ impl<'a> Server<'a> {
                     tracing::warn!(%error, "a job with a foreign name was not cancelled");
                 }
                 Submitted::Lacks(
-                    "it gives jobs names of its own; update it to 0.25.0 or later".to_owned(),
+                    "it gives jobs names of its own; update it to 0.6.0 or later".to_owned(),
                 )
             }
             Err(error) => {

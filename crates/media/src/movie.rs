@@ -91,14 +91,15 @@ pub(crate) fn top_level(file: &mut File) -> Result<Vec<TopBox>, MediaError> {
     Ok(boxes)
 }
 
-/// A top-level box's kind and the range of its body (ISO/IEC 14496-12, 4.2).
-fn read_header(
+/// The kind of the box at `position` and the range of its body (ISO/IEC 14496-12, 4.2). Its parent, or the file, ends at
+/// `end`.
+pub(crate) fn read_header(
     file: &mut File,
     position: u64,
-    file_bytes: u64,
+    end: u64,
 ) -> Result<([u8; 4], Range<u64>), MediaError> {
-    const CUT_OFF: MediaError = MediaError::Malformed("a top-level box is cut off");
-    let left = file_bytes - position;
+    const CUT_OFF: MediaError = MediaError::Malformed("a box is cut off");
+    let left = end - position;
     let mut header = [0; 16];
     let header_bytes = if left < 16 { 8 } else { 16 };
     if left < header_bytes {

@@ -4,6 +4,7 @@
 mod embed;
 mod label;
 mod seal;
+mod tags;
 
 use std::fmt::Write;
 

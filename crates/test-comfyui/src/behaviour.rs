@@ -24,7 +24,9 @@ pub struct Behaviour {
     pub key: &'static str,
     /// Number of looks into the history of a completed job that come too early.
     pub lag: u32,
-    /// Whether it has `POST /api/jobs/{id}/cancel`.
+    /// Whether it has `GET /api/jobs/{id}`, as since 0.6.0.
+    pub has_jobs: bool,
+    /// Whether it has `POST /api/jobs/{id}/cancel`, as since 0.26.0.
     pub has_cancel: bool,
     /// Whether it refuses a second job of the same name with 409; otherwise that runs too.
     pub refuses_duplicates: bool,
@@ -32,7 +34,7 @@ pub struct Behaviour {
     pub unanswered: u32,
     /// Number of submits that it neither takes nor answers.
     pub lost: u32,
-    /// Whether it gives jobs names of its own, as before 0.25.0.
+    /// Whether it gives jobs names of its own, as before 0.3.45.
     pub names_jobs: bool,
     /// Classes that it lacks.
     pub lacks: Vec<&'static str>,
@@ -42,6 +44,8 @@ pub struct Behaviour {
     pub wants: Option<(&'static str, &'static str)>,
     /// Bytes of its device that it holds.
     pub held: u64,
+    /// Bytes of its device in all; `None`: it has no device but the processor.
+    pub device_bytes: Option<u64>,
     /// Number of looks at its memory after it was told to free it until it has; `None`: it never does.
     pub frees_after: Option<u32>,
     /// Its version.
@@ -56,6 +60,7 @@ impl Default for Behaviour {
             film: b"\0\0\0\x18ftypisom".to_vec(),
             key: "images",
             lag: 0,
+            has_jobs: true,
             has_cancel: true,
             refuses_duplicates: false,
             unanswered: 0,
@@ -65,6 +70,7 @@ impl Default for Behaviour {
             models: vec!["model.safetensors"],
             wants: None,
             held: 0,
+            device_bytes: Some(80 << 30),
             frees_after: Some(0),
             version: "0.33.0",
         }

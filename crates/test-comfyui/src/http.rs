@@ -124,12 +124,16 @@ impl Answer {
         }
     }
 
-    /// As aiohttp answers for a path that it does not have.
-    pub(crate) fn no_route() -> Self {
+    /// As ComfyUI answers for a path that it does not have: it looks for a file of its website, which it only gets.
+    pub(crate) fn no_route(method: &str) -> Self {
+        let (status, body) = match method {
+            "GET" => (404, ""),
+            _ => (405, "405: Method Not Allowed"),
+        };
         Self {
-            status: 404,
+            status,
             kind: "text/plain",
-            body: b"404: Not Found".to_vec(),
+            body: body.into(),
         }
     }
 

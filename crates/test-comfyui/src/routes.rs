@@ -56,7 +56,7 @@ impl State {
                 Answer::json(200, &found)
             }
             ("POST", ["prompt"]) => return self.submit(&request.json()),
-            ("GET", ["api", "jobs", id]) => self.look(id),
+            ("GET", ["api", "jobs", id]) if self.behaviour.has_jobs => self.look(id),
             ("POST", ["api", "jobs", id, "cancel"]) => self.cancel(id),
             ("GET", ["history", id]) => Answer::json(200, &self.jobs.history(id, &self.behaviour)),
             ("POST", ["queue"]) => {
@@ -81,7 +81,7 @@ impl State {
             }
             ("POST", ["upload", "image"]) => self.upload(request),
             ("GET", ["view"]) => self.view(request),
-            _ => Answer::no_route(),
+            _ => Answer::no_route(method),
         })
     }
 
@@ -92,8 +92,21 @@ impl State {
             Some(looks) => *looks -= 1,
             None => {}
         }
-        let Behaviour { version, held, .. } = self.behaviour;
-        let device = json!({"name": "cuda:0", "torch_vram_total": held, "torch_vram_free": 0});
+        let Behaviour {
+            version,
+            held,
+            device_bytes,
+            ..
+        } = self.behaviour;
+        let device = match device_bytes {
+            Some(total) => {
+                json!({"name": "cuda:0", "type": "cuda", "index": 0, "vram_total": total,
+                "vram_free": total - held, "torch_vram_total": held, "torch_vram_free": 0})
+            }
+            // The memory of the machine under both names: what PyTorch holds is not known.
+            None => json!({"name": "cpu", "type": "cpu", "index": null, "vram_total": held,
+                "vram_free": held, "torch_vram_total": held, "torch_vram_free": held}),
+        };
         Answer::json(
             200,
             &json!({"system": {"comfyui_version": version}, "devices": [device]}),
@@ -151,10 +164,7 @@ impl State {
 
     fn cancel(&mut self, id: &str) -> Answer {
         if !self.behaviour.has_cancel {
-            return Answer::no_route();
-        }
-        if !self.jobs.has(id) {
-            return Answer::json(404, &json!({"error": "Job not found"}));
+            return Answer::no_route("POST");
         }
         let is_stopped = self.jobs.delete(id) || self.jobs.interrupt(id);
         if is_stopped {
@@ -194,7 +204,7 @@ impl State {
                 kind: "video/mp4",
                 body: self.behaviour.film.clone(),
             },
-            false => Answer::no_route(),
+            false => Answer::no_route("GET"),
         }
     }
 }

@@ -11,6 +11,7 @@ use crate::behaviour::Behaviour;
 use crate::http::{self, Request};
 use crate::jobs::Jobs;
 use crate::routes::State;
+use crate::socket;
 
 /// A server on a port of its own, until it is dropped.
 pub struct TestComfy {
@@ -125,12 +126,12 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn serve(stream: TcpStream, state: &Mutex<State>) {
+fn serve(stream: TcpStream, shared: &Mutex<State>) {
     let Some(request) = http::read(&stream) else {
         return;
     };
     let answer = {
-        let mut state = lock(state);
+        let mut state = lock(shared);
         state.requests.push(request.clone());
         if state.behaviour.is_silent {
             drop(state);
@@ -144,10 +145,12 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
                 .behaviour
                 .wants
                 .is_none_or(|(name, value)| request.header(name) == Some(value));
-            if is_welcome {
-                state
-                    .sockets
-                    .accept(request.parameter("clientId"), key, stream);
+            if is_welcome && let Ok(watched) = stream.try_clone() {
+                let client = request.parameter("clientId");
+                state.sockets.accept(&client, key, stream);
+                drop(state);
+                socket::wait_for_end(&watched);
+                lock(shared).sockets.forget(&client);
             }
             return;
         }

@@ -14,7 +14,10 @@ async fn asked(bindings: &str, server: &TestComfy) -> Option<String> {
 
 #[tokio::test]
 async fn a_server_that_has_everything_is_good() {
-    assert_eq!(asked(BINDINGS, &TestComfy::start()).await, None);
+    let server = TestComfy::start();
+    assert_eq!(asked(BINDINGS, &server).await, None);
+    server.set(|behaviour| behaviour.version = "0.6.0");
+    assert_eq!(asked(BINDINGS, &server).await, None);
 }
 
 #[tokio::test]
@@ -23,14 +26,14 @@ async fn what_a_server_lacks_is_told_with_what_to_do() {
     server.set(|behaviour| {
         behaviour.lacks = vec!["ImageToVideo"];
         behaviour.models = vec!["other.safetensors"];
-        behaviour.version = "0.24.1";
+        behaviour.version = "0.5.1";
     });
     let told = asked(BINDINGS, &server).await.unwrap();
     for words in [
         "no class ImageToVideo; install",
         "'ckpt_name' is \"model.safetensors\"",
         "one of: other.safetensors",
-        "update it to 0.25.0",
+        "update it to 0.6.0",
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }

@@ -38,3 +38,15 @@ async fn a_server_that_keeps_its_memory_or_does_not_answer_holds_nobody_up() {
     engine.unload().await;
     assert_eq!(held(&keeps), HELD);
 }
+
+#[tokio::test]
+async fn a_server_that_does_not_say_what_it_holds_is_not_waited_for() {
+    let server = holding(None);
+    server.set(|behaviour| behaviour.device_bytes = None);
+    engine(card(&workflow(), BINDINGS), &[&server])
+        .unload()
+        .await;
+    let requests = server.requests();
+    let lines: Vec<&str> = requests.iter().map(|request| &*request.line).collect();
+    assert_eq!(lines, ["POST /free", "GET /system_stats"]);
+}

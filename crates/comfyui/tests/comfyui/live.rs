@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::support::{BINDINGS, Task, card, patient, until};
 
-fn grey(size: (u32, u32)) -> Vec<u8> {
+pub(crate) fn grey(size: (u32, u32)) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, size.0, size.1);
     encoder.set_color(png::ColorType::Rgb);

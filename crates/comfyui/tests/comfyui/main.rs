@@ -14,6 +14,7 @@ mod fitness;
 mod free;
 mod graphs;
 mod live;
+mod raw;
 mod real;
 mod support;
 mod traps;

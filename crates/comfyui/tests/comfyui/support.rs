@@ -107,6 +107,8 @@ impl TicketStore for Shelf {
 
 /// One task.
 pub(crate) struct Task {
+    /// Its job's name follows from it.
+    pub(crate) key: String,
     pub(crate) spec: VideoSpec,
     pub(crate) references: Vec<ReferenceFile>,
     pub(crate) source: Option<ReferenceFile>,
@@ -120,6 +122,7 @@ pub(crate) struct Task {
 impl Default for Task {
     fn default() -> Self {
         Self {
+            key: "video_0001".to_owned(),
             spec: spec(),
             references: Vec::new(),
             source: None,
@@ -157,7 +160,7 @@ impl Task {
     pub(crate) async fn film(&self, engine: &dyn FilmEngine) -> Result<(), EngineError> {
         let to = self.to();
         let job = FilmJob {
-            key: "video_0001",
+            key: &self.key,
             spec: &self.spec,
             references: &self.references,
             source: self.source.as_ref(),

@@ -168,10 +168,22 @@ async fn jobs_go_to_the_least_busy_server() {
 }
 
 #[tokio::test]
+async fn a_server_that_does_not_tell_the_state_of_jobs_is_too_old_and_gets_none() {
+    let server = TestComfy::start();
+    server.set(|behaviour| {
+        behaviour.has_jobs = false;
+        behaviour.works = Works::Endless;
+    });
+    let (_, cause) = told(&Task::default(), &[&server]).await;
+    assert!(cause.contains("0.6.0"), "{cause}");
+    assert!(server.begun().is_empty(), "{:?}", server.begun());
+}
+
+#[tokio::test]
 async fn a_server_that_names_jobs_itself_is_too_old_and_runs_nothing_of_ours() {
     let server = TestComfy::start();
     server.set(|behaviour| behaviour.names_jobs = true);
     let (_, cause) = told(&Task::default(), &[&server]).await;
-    assert!(cause.contains("0.25.0"), "{cause}");
+    assert!(cause.contains("0.6.0"), "{cause}");
     assert_eq!(server.begun(), server.stopped());
 }

@@ -1,12 +1,12 @@
-//! Labels a film made elsewhere: the packet becomes its last box, and its maker's packet, if any,
-//! is disabled. A film signed by its maker is not changed.
+//! Labels a film made elsewhere: the packet becomes its last box, and its maker's packet and words, if any,
+//! are disabled. A film signed by its maker is not changed.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 use super::embed::XMP_UUID;
-use super::{Provenance, in_jpeg, in_webp, uuid_box};
+use super::{Provenance, in_jpeg, in_webp, tags, uuid_box};
 use crate::movie::{TOP_LEVEL_BOXES_MAX, TopBox, top_level};
 use crate::{MediaError, Recording};
 
@@ -16,9 +16,9 @@ const C2PA_UUID: [u8; 16] = [
 ];
 
 /// Labels the examined film at `path`, and its stills, with `provenance`. Pictures, sound and index
-/// keep their bytes and places. Returns whether the film was labelled: a film with a C2PA manifest
-/// is not, since the signature covers every byte, nor is one without room for another box; their
-/// stills are labelled anyway.
+/// keep their bytes and places; what the maker wrote about the film in words becomes free space.
+/// Returns whether the film was labelled: a film with a C2PA manifest is not, since the signature
+/// covers every byte, nor is one without room for another box; their stills are labelled anyway.
 ///
 /// # Errors
 /// [`MediaError::Malformed`] for a file that is not an MP4, and errors of reading and writing.
@@ -40,6 +40,7 @@ pub fn label(
             _ => {}
         }
     }
+    tags::blank(&mut file, &boxes)?;
     let is_full = boxes.len() == TOP_LEVEL_BOXES_MAX;
     let Some(last) = boxes.last().filter(|_| !is_full) else {
         return Ok(false);

@@ -113,12 +113,27 @@ const ASKED: FilmFormat = FilmFormat {
     undecodable: Undecodable::Refuse,
 };
 
-/// A film made by ffmpeg, of a label of its own.
+/// A film made by ffmpeg, without the word that ffmpeg writes about it.
 fn film(folder: &Path) -> (PathBuf, Vec<u8>) {
+    let (path, mut bytes) = film_with(folder, &[]);
+    let kind = bytes.windows(4).position(|four| four == b"udta").unwrap();
+    let size = u32::from_be_bytes(bytes[kind - 4..kind].try_into().unwrap());
+    bytes[kind..kind + 4].copy_from_slice(b"free");
+    bytes[kind + 4..kind - 4 + size as usize].fill(0);
+    std::fs::write(&path, &bytes).unwrap();
+    (path, bytes)
+}
+
+/// A film made by ffmpeg with these options.
+fn film_with(folder: &Path, options: &[&str]) -> (PathBuf, Vec<u8>) {
     let path = folder.join("film.mp4");
     let source = ["-f", "lavfi", "-i", "testsrc2=s=320x192:r=16:d=2"];
-    let coded = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-y", "FILE"];
-    run("ffmpeg", &[&source[..], &coded].concat(), &path);
+    let coded = ["-c:v", "libx264", "-pix_fmt", "yuv420p", "-y"];
+    run(
+        "ffmpeg",
+        &[&source[..], &coded, options, &["FILE"]].concat(),
+        &path,
+    );
     let bytes = std::fs::read(&path).unwrap();
     (path, bytes)
 }
@@ -150,6 +165,33 @@ fn a_film_made_elsewhere_is_labelled_at_its_end() {
     assert_eq!(top_level_boxes(&path)[4..], ["free", "uuid"]);
     decodes_cleanly(&path);
     is_labelled(&path);
+}
+
+#[test]
+fn the_words_of_a_film_s_maker_are_not_passed_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains("a marked graph");
+    for flags in [
+        "+use_metadata_tags",
+        "+faststart+use_metadata_tags",
+        "+faststart",
+    ] {
+        let more = [
+            "-metadata",
+            "prompt=a marked graph",
+            "-metadata",
+            "comment=a marked graph",
+        ];
+        let options = [&["-movflags", flags][..], &more].concat();
+        let (path, before) = film_with(folder.path(), &options);
+        assert!(words(&before), "{flags}");
+        assert!(labelled(&path).unwrap().1);
+        let after = std::fs::read(&path).unwrap();
+        assert!(!words(&after), "{flags}");
+        assert!(after.len() > before.len());
+        decodes_cleanly(&path);
+        is_labelled(&path);
+    }
 }
 
 #[test]
