@@ -222,13 +222,27 @@ impl<'a> Server<'a> {
     }
 
     /// Gives an order that the server carries out later.
-    pub(crate) async fn order(&self, path: &[&str], order: &Value) -> Result<(), ComfyError> {
-        let limit = self.shared.options.cancel_timeout;
+    pub(crate) async fn order(
+        &self,
+        path: &[&str],
+        order: &Value,
+        limit: Duration,
+    ) -> Result<(), ComfyError> {
         let reply = self.stop(path, &json_body(order), limit).await?;
         match reply.is_success() {
             true => Ok(()),
             false => Err(ComfyError::Refused(reply.refusal())),
         }
+    }
+
+    /// Reads a part of the server's own state.
+    pub(crate) async fn status(&self, path: &[&str], limit: Duration) -> Result<Value, ComfyError> {
+        let reply = self.get(path, limit).await?;
+        if !reply.is_success() {
+            return Err(ComfyError::Refused(reply.refusal()));
+        }
+        let sent: Result<Value, _> = serde_json::from_slice(&reply.body);
+        sent.map_err(|error| self.failed(Cause::Answer(error.into())))
     }
 
     async fn stop(

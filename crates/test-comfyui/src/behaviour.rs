@@ -48,6 +48,10 @@ pub struct Behaviour {
     pub device_bytes: Option<u64>,
     /// Number of looks at its memory after it was told to free it until it has; `None`: it never does.
     pub frees_after: Option<u32>,
+    /// Number of looks at its queue for which it runs a job of somebody else. Until then it frees nothing.
+    pub works_for: u32,
+    /// Number of looks at its memory that it answers with an error.
+    pub fails: u32,
     /// Its version.
     pub version: &'static str,
 }
@@ -72,6 +76,8 @@ impl Default for Behaviour {
             held: 0,
             device_bytes: Some(80 << 30),
             frees_after: Some(0),
+            works_for: 0,
+            fails: 0,
             version: "0.33.0",
         }
     }

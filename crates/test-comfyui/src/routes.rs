@@ -59,6 +59,7 @@ impl State {
             ("GET", ["api", "jobs", id]) if self.behaviour.has_jobs => self.look(id),
             ("POST", ["api", "jobs", id, "cancel"]) => self.cancel(id),
             ("GET", ["history", id]) => Answer::json(200, &self.jobs.history(id, &self.behaviour)),
+            ("GET", ["queue"]) => self.queue(),
             ("POST", ["queue"]) => {
                 let ids = request.json()["delete"]
                     .as_array()
@@ -85,9 +86,24 @@ impl State {
         })
     }
 
+    fn queue(&mut self) -> Answer {
+        let foreign = json!([0, "a job of somebody else", {}, {}, []]);
+        let running: Vec<Value> = match self.behaviour.works_for {
+            0 => Vec::new(),
+            _ => vec![foreign],
+        };
+        self.behaviour.works_for = self.behaviour.works_for.saturating_sub(1);
+        Answer::json(200, &json!({"queue_running": running, "queue_pending": []}))
+    }
+
     /// Memory is freed some looks after the order, as by a server that is still busy.
     fn stats(&mut self) -> Answer {
+        if self.behaviour.fails > 0 {
+            self.behaviour.fails -= 1;
+            return Answer::json(500, &json!({}));
+        }
         match &mut self.freeing {
+            _ if self.behaviour.works_for > 0 => {}
             Some(0) => self.behaviour.held = 0,
             Some(looks) => *looks -= 1,
             None => {}

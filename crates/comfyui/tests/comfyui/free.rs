@@ -3,7 +3,7 @@
 use kinora_engine::FilmEngine;
 use kinora_test_comfyui::{TestComfy, workflow};
 
-use crate::support::{BINDINGS, card, engine};
+use crate::support::{BINDINGS, card, engine, hasty};
 
 const HELD: u64 = 20 << 30;
 
@@ -34,9 +34,41 @@ async fn an_engine_leaves_once_all_its_servers_have_freed_their_memory() {
 async fn a_server_that_keeps_its_memory_or_does_not_answer_holds_nobody_up() {
     let (keeps, silent) = (holding(None), holding(Some(0)));
     silent.set(|behaviour| behaviour.is_silent = true);
-    let engine = engine(card(&workflow(), BINDINGS), &[&keeps, &silent]);
+    let engine = hasty(card(&workflow(), BINDINGS), &[&keeps, &silent]);
     engine.unload().await;
     assert_eq!(held(&keeps), HELD);
+}
+
+#[tokio::test]
+async fn a_server_is_waited_for_until_its_job_ends() {
+    // Far more looks than fit into the time of a server without a job.
+    let works = holding(Some(0));
+    works.set(|behaviour| behaviour.works_for = 500);
+    let engine = engine(card(&workflow(), BINDINGS), &[&works]);
+    engine.unload().await;
+    assert_eq!(held(&works), 0);
+}
+
+#[tokio::test]
+async fn a_server_with_a_job_that_has_loaded_nothing_yet_is_waited_for() {
+    let works = TestComfy::start();
+    works.set(|behaviour| behaviour.works_for = 3);
+    engine(card(&workflow(), BINDINGS), &[&works])
+        .unload()
+        .await;
+    let mut left = u32::MAX;
+    works.set(|behaviour| left = behaviour.works_for);
+    assert_eq!(left, 0);
+}
+
+#[tokio::test]
+async fn some_failed_looks_are_not_taken_for_free_memory() {
+    let fails = holding(Some(9));
+    fails.set(|behaviour| behaviour.fails = 3);
+    engine(card(&workflow(), BINDINGS), &[&fails])
+        .unload()
+        .await;
+    assert_eq!(held(&fails), 0);
 }
 
 #[tokio::test]
