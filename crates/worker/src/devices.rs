@@ -3,6 +3,7 @@
 //! room, so no task ever waits for another engine to leave, and an engine that does not leave holds no task up.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub struct Device {
     megabytes: u64,
     tenants: Vec<Tenant>,
     room: Mutex<Room>,
+    /// How often an engine left for another.
+    swaps: AtomicU64,
     /// Wakes the claim loop when an engine has left.
     freed: Arc<Notify>,
 }
@@ -73,6 +76,7 @@ impl Device {
             name,
             megabytes,
             room: Mutex::new(room),
+            swaps: AtomicU64::new(0),
             tenants,
             freed: Arc::default(),
         };
@@ -98,6 +102,7 @@ impl Device {
         let engines = self.tenants.iter().enumerate();
         let engines = engines.map(|(index, tenant)| DeviceEngine {
             engine: tenant.name.clone(),
+            models: tenant.models.clone(),
             memory_megabytes: tenant.megabytes,
             state: match room.standing(index) {
                 Standing::Away => DeviceEngineState::Away,
@@ -109,6 +114,7 @@ impl Device {
         SharedDevice {
             name: self.name.clone(),
             memory_megabytes: self.megabytes,
+            swaps: self.swaps.load(Ordering::Relaxed),
             engines: engines.collect(),
         }
     }
@@ -154,6 +160,9 @@ impl Device {
                 ("reason", reason.name().to_owned()),
             ];
             counter!("kinora_device_unloads_total", &labels).increment(1);
+            if matches!(reason, Reason::Room) {
+                self.swaps.fetch_add(1, Ordering::Relaxed);
+            }
             self.unload(index);
         }
         self.measure();
