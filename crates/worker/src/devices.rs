@@ -119,6 +119,18 @@ impl Device {
         }
     }
 
+    /// Unloads what an earlier process may have left. Servers outlive a worker, and so does what they have loaded;
+    /// processes end with it.
+    pub(crate) fn clear(self: &Arc<Self>, now: Duration) {
+        for (index, tenant) in self.tenants.iter().enumerate() {
+            if matches!(tenant.engine, Maker::Film(_)) {
+                self.room().clear(index, now);
+                self.unload(index);
+            }
+        }
+        self.measure();
+    }
+
     /// Unloads unused engines whose room others were promised.
     pub(crate) fn make_way(self: &Arc<Self>, now: Duration) {
         let leaving = self.room().make_way(now);

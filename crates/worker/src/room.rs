@@ -176,6 +176,13 @@ impl Room {
         leaving
     }
 
+    /// Has an engine leave that is not loaded as far as the room knows: an earlier process may have left it there.
+    pub(crate) fn clear(&mut self, engine: usize, now: Duration) {
+        if self.tenants[engine].place == Place::Away {
+            self.dismiss(engine, now);
+        }
+    }
+
     /// Records that an engine is unloaded.
     pub(crate) fn left(&mut self, engine: usize) {
         let tenant = &mut self.tenants[engine];

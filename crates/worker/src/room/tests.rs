@@ -155,6 +155,21 @@ fn an_engine_that_does_not_leave_keeps_its_room_and_is_reported_once() {
 }
 
 #[test]
+fn what_an_earlier_process_left_takes_room_until_it_is_gone() {
+    let mut room = room(100, &[60, 60, 40]);
+    room.clear(0, at(0));
+    assert_eq!(room.standing(0), Standing::Leaving);
+    assert_eq!(room.admission(0, at(0)), Admission::Closed);
+    assert!(!room.hold(1, at(0)), "60 may still be there");
+    assert!(room.hold(2, at(0)));
+    room.left(0);
+    assert_eq!(room.standing(0), Standing::Away);
+    room.begin(2, at(0));
+    room.clear(2, at(0));
+    assert_eq!(room.standing(2), Standing::InUse);
+}
+
+#[test]
 fn an_idle_time_without_a_limit_never_ends() {
     let patience = Patience {
         idle_max: None,
@@ -163,6 +178,41 @@ fn an_idle_time_without_a_limit_never_ends() {
     let mut room = Room::new(100, patience, [60], at(0));
     run(&mut room, 0, 0, 1);
     assert_eq!(room.overstayed(Duration::MAX), [0; 0]);
+}
+
+#[test]
+fn of_three_engines_with_many_tasks_each_waits_for_the_age_limit_and_a_task_of_each_other() {
+    const TASK: u64 = 10;
+    const HOUR: u64 = 3600;
+    let mut room = room(100, &[60, 60, 60]);
+    let (mut ends, mut last, mut loads) = ([None; 3], [0; 3], [0; 3]);
+    let mut longest = 0;
+    for second in 0..HOUR {
+        let now = at(second);
+        for engine in (0..3).filter(|engine| ends[*engine] == Some(second)) {
+            room.release(engine, true, now);
+        }
+        for engine in room.make_way(now) {
+            room.left(engine);
+        }
+        let mut turns = [0, 1, 2];
+        turns.sort_by_key(|engine| std::cmp::Reverse(room.urgency(*engine, now)));
+        for engine in turns {
+            room.invite(engine, now);
+            let is_free = ends[engine].is_none_or(|end| end <= second);
+            if is_free && room.hold(engine, now) {
+                room.note_turn(engine, now);
+                loads[engine] += u64::from(room.begin(engine, now));
+                longest = longest.max(second - last[engine]);
+                last[engine] = second + TASK;
+                ends[engine] = Some(second + TASK);
+            }
+        }
+    }
+    assert!(longest <= AGE.as_secs() + 3 * TASK, "{longest}");
+    let turns = HOUR / AGE.as_secs();
+    assert!(loads.iter().all(|loads| *loads <= turns), "{loads:?}");
+    assert!(loads.iter().all(|loads| *loads >= turns / 2), "{loads:?}");
 }
 
 /// What can happen to a device, with the engine that it happens to.
