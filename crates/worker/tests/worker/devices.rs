@@ -210,6 +210,34 @@ async fn a_rare_model_waits_for_the_age_limit_and_no_longer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_high_task_unloads_no_engine_with_tasks_and_goes_first_when_its_own_has_room() {
+    let shared = Shared::new(Act::Held, Act::Held);
+    let running = Running::start(shared.worker(2));
+    let mut normal = Vec::new();
+    for _ in 0..5 {
+        normal.push(shared.bench.submit_to(FIRST).await);
+    }
+    until("the first works", async || shared.first.started() == 1).await;
+    let before = shared.bench.submit_to(SECOND).await;
+    let high = shared.bench.submit_high(SECOND).await;
+    shared.pass(AGE - Duration::from_secs(1));
+    shared.first.release_one();
+    until("a normal one runs", async || shared.first.started() == 2).await;
+    shared.goes_round().await;
+    shared.waits(high).await;
+    shared.pass(Duration::from_secs(1));
+    shared.goes_round().await;
+    shared.first.release_one();
+    until("the high one works", async || shared.second.at_work() == 1).await;
+    shared.waits(before).await;
+    assert_eq!(shared.first.started(), 2, "the others wait meanwhile");
+    shared.second.release();
+    shared.bench.completes(high).await;
+    normal.push(before);
+    all_end_within_the_budget(&shared, running, normal).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_engine_whose_runs_overlap_lets_them_end_for_one_that_has_waited_too_long() {
     let shared = Shared::new(Act::Held, Act::Good);
     let running = Running::start(shared.worker_with_seats(3, 2));
@@ -315,7 +343,20 @@ async fn operators_see_what_is_loaded() {
     })
     .await;
     let device = shown().await;
-    assert_eq!(device.used_megabytes(), 60);
-    assert_eq!(device.engines[1].state, DeviceEngineState::Away);
+    assert_eq!((device.used_megabytes(), device.swaps), (60, 0));
+    let second = &device.engines[1];
+    assert_eq!(
+        (second.state, second.models.as_slice()),
+        (DeviceEngineState::Away, [SECOND.to_owned()].as_slice())
+    );
+    let second = shared.bench.submit_to(SECOND).await;
+    shared.bench.completes(second).await;
+    until("the swap is shown", async || shown().await.swaps == 1).await;
+    shared.pass(IDLE);
+    until("nothing is loaded", async || {
+        shown().await.used_megabytes() == 0
+    })
+    .await;
+    assert_eq!(shown().await.swaps, 1, "nobody needed its room");
     running.drained().await;
 }
