@@ -2,15 +2,17 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{MatchedPath, Request};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
-use kinora_contract::{Clock, Stopwatch};
+use kinora_contract::Clock;
 use metrics::{Counter, Histogram, counter, histogram};
+use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -49,11 +51,10 @@ struct Metered<S> {
 impl<S> Service<Request> for Metered<S>
 where
     S: Service<Request, Response = Response, Error = Infallible>,
-    S::Future: Send + 'static,
 {
     type Response = Response;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+    type Future = Answering<S::Future>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.inner.poll_ready(context)
@@ -64,60 +65,87 @@ where
         let name = || path.map_or("other", MatchedPath::as_str);
         let route = self
             .route
-            .get_or_init(|| Arc::new(Route::new(name())))
-            .clone();
-        let method = method(request.method());
-        let watch = Stopwatch::start(&self.clock);
-        let answered = self.inner.call(request);
-        Box::pin(async move {
-            let response = answered.await?;
-            route.count(method, response.status());
-            route.seconds.record(watch.elapsed());
-            Ok(response)
-        })
+            .get_or_init(|| Arc::new(Route::new(name(), self.clock.clone())));
+        Answering {
+            route: route.clone(),
+            method: method(request.method()),
+            begun: self.clock.steady(),
+            answered: self.inner.call(request),
+        }
     }
 }
 
+pin_project! {
+    /// A request, until the headers of its answer are ready. Not boxed: the allocation would be a part of what metrics cost.
+    struct Answering<F> {
+        route: Arc<Route>,
+        method: &'static str,
+        begun: Duration,
+        #[pin]
+        answered: F,
+    }
+}
+
+impl<F: Future<Output = Result<Response, Infallible>>> Future for Answering<F> {
+    type Output = Result<Response, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let answer = this.answered.poll(context);
+        if let Poll::Ready(Ok(response)) = &answer {
+            this.route.note(this.method, response.status(), *this.begun);
+        }
+        answer
+    }
+}
+
+/// More pairs of method and status than a route has answers.
+const COUNTERS: usize = 16;
+
+/// Of all requests of a route: shared, and so with few counters of references and no locks.
 struct Route {
+    clock: Arc<dyn Clock>,
     name: Arc<str>,
     seconds: Histogram,
-    /// By method and status: a handful.
-    requests: RwLock<Vec<(&'static str, StatusCode, Counter)>>,
+    /// By method and status, in the order in which they were first answered.
+    requests: [OnceLock<(&'static str, StatusCode, Counter)>; COUNTERS],
 }
 
 impl Route {
-    fn new(name: &str) -> Self {
+    fn new(name: &str, clock: Arc<dyn Clock>) -> Self {
         let name: Arc<str> = name.into();
         Self {
+            clock,
             seconds: histogram!("kinora_http_request_seconds", "route" => name.clone()),
-            requests: RwLock::default(),
+            requests: Default::default(),
             name,
         }
     }
 
+    /// Counts an answer to a request that began at this steady time.
+    fn note(&self, method: &'static str, status: StatusCode, begun: Duration) {
+        self.seconds
+            .record(self.clock.steady().saturating_sub(begun));
+        self.count(method, status);
+    }
+
     fn count(&self, method: &'static str, status: StatusCode) {
-        let is_it =
-            |known: &&(&'static str, StatusCode, Counter)| (known.0, known.1) == (method, status);
-        let known = self.requests.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, _, counter)) = known.iter().find(is_it) {
-            return counter.increment(1);
+        for place in &self.requests {
+            let known = place.get_or_init(|| (method, status, self.counter(method, status)));
+            if (known.0, known.1) == (method, status) {
+                return known.2.increment(1);
+            }
         }
-        drop(known);
-        let counter = counter!(
+        self.counter(method, status).increment(1);
+    }
+
+    fn counter(&self, method: &'static str, status: StatusCode) -> Counter {
+        counter!(
             "kinora_http_requests_total",
             "route" => self.name.clone(),
             "method" => method,
             "status" => status.as_str().to_owned()
-        );
-        counter.increment(1);
-        let mut known = self
-            .requests
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        // Another request may have added it meanwhile.
-        if known.iter().find(is_it).is_none() {
-            known.push((method, status, counter));
-        }
+        )
     }
 }
 

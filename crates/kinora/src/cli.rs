@@ -56,8 +56,9 @@ pub(crate) enum Command {
     Usage(UsageArgs),
     /// Update the schema of a PostgreSQL store, before the processes of a new version start.
     #[command(
-        after_help = "Forward only, in one transaction; a second run changes nothing. `kinora serve` itself updates an \
-                      embedded store. For example:\n  \
+        after_help = "Forward only; a second run changes nothing. Tables change in one transaction; indexes of large tables \
+                      are built after it, while other processes work. `kinora serve` itself updates an embedded store. For \
+                      example:\n  \
                       kinora migrate --config /etc/kinora/kinora.toml\n\n\
                       The store can also be given as a variable:\n  \
                       KINORA_STORE_URL=postgres://kinora@db.example.com/kinora kinora migrate"
@@ -149,7 +150,7 @@ impl Command {
 #[derive(Debug, Args)]
 #[command(after_help = "For example, behind a proxy that speaks TLS:\n  \
                   kinora serve --data /var/lib/kinora --base-url https://video.example.com\n\n\
-                  Every setting of the configuration file can also be given as a variable:\n  \
+                  Every setting outside of [[tables]] can also be given as a variable:\n  \
                   KINORA_LISTEN=0.0.0.0:8080 KINORA_WORKER_SLOTS=4 kinora serve")]
 pub(crate) struct ServeArgs {
     #[command(flatten)]
