@@ -50,8 +50,10 @@ pub(crate) async fn claim_until_drain(
                 drop(first);
                 tokio::select! {
                     biased;
-                    () = tokio::time::sleep(pause) => continue,
                     () = shutdown.draining() => break,
+                    // The run that tests the storage may have ended.
+                    () = worker.lineup.freed.notified() => continue,
+                    () = tokio::time::sleep(pause) => continue,
                 }
             }
         };
@@ -127,6 +129,7 @@ impl Claims {
 
     fn start(&mut self, claimed: Claimed, slot: OwnedSemaphorePermit, mut seat: EngineSeat) {
         seat.begin();
+        self.worker.backoff.note_run();
         let freed = &self.worker.lineup.freed;
         self.runs.spawn(run_task(
             self.worker.clone(),
