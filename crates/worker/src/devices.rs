@@ -159,6 +159,9 @@ impl Device {
             return;
         }
         for index in leaving {
+            if !self.unload(index) {
+                continue;
+            }
             let engine = &self.tenants[index].name;
             tracing::info!(
                 device = self.name,
@@ -175,35 +178,44 @@ impl Device {
             if matches!(reason, Reason::Room) {
                 self.swaps.fetch_add(1, Ordering::Relaxed);
             }
-            self.unload(index);
         }
         self.measure();
     }
 
-    /// Unloads an engine, on a thread of its own if that blocks.
-    fn unload(self: &Arc<Self>, index: usize) {
+    /// Begins to unload an engine, on a thread of its own if that blocks; false if there is no thread.
+    fn unload(self: &Arc<Self>, index: usize) -> bool {
         let tenant = &self.tenants[index];
-        let departure = Departure {
-            device: self.clone(),
-            index,
-        };
+        let mut departure = self.departure(index);
         match tenant.engine.clone() {
             Maker::Frames(engine) => {
                 let thread = thread::Builder::new().name(format!("unload-{}", tenant.name));
                 let unload = move || {
+                    departure.begin();
                     engine.unload();
                     drop(departure);
                 };
                 if let Err(error) = thread.spawn(unload) {
-                    tracing::warn!(%error, "no thread to unload an engine, which keeps its memory");
+                    let (device, engine) = (&self.name, &tenant.name);
+                    tracing::warn!(device, engine, %error, "no thread to unload an engine, which keeps its room for now");
+                    return false;
                 }
             }
             Maker::Film(engine) => {
                 tokio::spawn(async move {
+                    departure.begin();
                     engine.unload().await;
                     drop(departure);
                 });
             }
+        }
+        true
+    }
+
+    fn departure(self: &Arc<Self>, index: usize) -> Departure {
+        Departure {
+            device: self.clone(),
+            index,
+            has_begun: false,
         }
     }
 
@@ -238,14 +250,25 @@ impl fmt::Debug for Device {
     }
 }
 
-/// An engine on its way out; its room is free once this is dropped.
+/// An engine on its way out. Once this is dropped, its room is free; if it has not begun by then, the engine stays.
 struct Departure {
     device: Arc<Device>,
     index: usize,
+    has_begun: bool,
+}
+
+impl Departure {
+    const fn begin(&mut self) {
+        self.has_begun = true;
+    }
 }
 
 impl Drop for Departure {
     fn drop(&mut self) {
+        if !self.has_begun {
+            self.device.room().stay(self.index);
+            return;
+        }
         self.device.room().left(self.index);
         self.device.measure();
         self.device.freed.notify_one();
@@ -324,5 +347,33 @@ impl Drop for RoomHold {
         let now = self.clock.steady();
         let Berth { device, index } = &self.berth;
         device.room().release(*index, self.has_run, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::ZERO;
+
+    #[test]
+    fn a_departure_that_never_began_gives_no_room_away() {
+        let patience = Patience {
+            idle_max: None,
+            age_max: Duration::from_secs(120),
+        };
+        let mut device = Device::new("gpu0".to_owned(), 100, patience, Vec::new(), NOW);
+        let mut room = Room::new(100, patience, [60, 60], NOW);
+        assert!(room.hold(0, NOW) && room.begin(0, NOW));
+        room.release(0, true, NOW);
+        room.note_turn(0, NOW);
+        room.invite(1, NOW);
+        assert_eq!(room.make_way(NOW), [0]);
+        device.room = Mutex::new(room);
+        let device = Arc::new(device);
+        // As a thread does that cannot be started.
+        drop(device.departure(0));
+        assert_eq!(device.room().standing(0), Standing::Idle);
+        assert_eq!(device.room().admission(1, NOW), Admission::Closed);
     }
 }

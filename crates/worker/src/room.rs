@@ -2,7 +2,11 @@
 //! caller passes the time, and does what the room decides. Two things always hold: the engines that are loaded or
 //! still leaving need no more than the budget, and an engine in use never leaves.
 
+mod tenant;
+
 use std::time::Duration;
+
+use self::tenant::{Place, Tenant, Used};
 
 /// How long an engine may take to leave before an operator learns of it.
 const LEAVING_MAX: Duration = Duration::from_secs(30);
@@ -22,43 +26,6 @@ pub(crate) struct Room {
     budget: u64,
     patience: Patience,
     tenants: Vec<Tenant>,
-}
-
-/// One engine; the caller refers to it by its index.
-#[derive(Debug)]
-struct Tenant {
-    /// The part of the budget that it takes.
-    need: u64,
-    place: Place,
-    /// When it last had its turn: the store was asked for its tasks.
-    asked: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Away,
-    /// Others make room for it, because tasks wait for it.
-    Invited,
-    /// It has room.
-    Loaded {
-        /// Runs, and claims in progress that may become runs.
-        users: usize,
-        /// When its first run began and its last one ended. `None`: so far there were only claims in progress.
-        used: Option<Used>,
-    },
-    /// It is being unloaded: its room is not free yet.
-    Leaving {
-        since: Duration,
-        is_told: bool,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Used {
-    first: Duration,
-    last: Duration,
-    /// Whether the store had no further task for it since then.
-    is_unwanted: bool,
 }
 
 /// Whether an engine's tasks may be claimed.
@@ -90,15 +57,11 @@ impl Room {
         needs: impl IntoIterator<Item = u64>,
         now: Duration,
     ) -> Self {
-        let tenant = |need| Tenant {
-            need,
-            place: Place::Away,
-            asked: now,
-        };
+        let tenants = needs.into_iter().map(|need| Tenant::new(need, now));
         Self {
             budget,
             patience,
-            tenants: needs.into_iter().map(tenant).collect(),
+            tenants: tenants.collect(),
         }
     }
 
@@ -191,11 +154,27 @@ impl Room {
         }
     }
 
+    /// Records that an engine could not begin to leave: it is idle as before.
+    pub(crate) fn stay(&mut self, engine: usize) {
+        let tenant = &mut self.tenants[engine];
+        if let Place::Leaving { since, used, .. } = tenant.place {
+            let idle = Used {
+                first: since,
+                last: since,
+                is_unwanted: true,
+            };
+            tenant.place = Place::Loaded {
+                users: 0,
+                used: Some(used.unwrap_or(idle)),
+            };
+        }
+    }
+
     /// The engines that have been leaving for too long, each once.
     pub(crate) fn stuck(&mut self, now: Duration) -> Vec<usize> {
         let mut stuck = Vec::new();
         for (engine, tenant) in self.tenants.iter_mut().enumerate() {
-            if let Place::Leaving { since, is_told } = &mut tenant.place
+            if let Place::Leaving { since, is_told, .. } = &mut tenant.place
                 && !*is_told
                 && now.saturating_sub(*since) >= LEAVING_MAX
             {
@@ -273,6 +252,7 @@ impl Room {
         tenant.place = Place::Leaving {
             since: now,
             is_told: false,
+            used: tenant.idle(),
         };
     }
 
@@ -342,30 +322,6 @@ impl Room {
         let tenants = self.tenants.iter().enumerate();
         let idle = tenants.filter_map(|(engine, tenant)| Some((order(tenant.idle()?), engine)));
         idle.min().map(|(_, engine)| engine)
-    }
-}
-
-impl Tenant {
-    const fn is_loaded(&self) -> bool {
-        matches!(self.place, Place::Loaded { .. })
-    }
-
-    /// The runs of a loaded engine that has no users.
-    const fn idle(&self) -> Option<Used> {
-        match self.place {
-            Place::Loaded { users: 0, used } => used,
-            _ => None,
-        }
-    }
-
-    /// The start of its first run; engines without one come last.
-    fn loaded_at(&self) -> Duration {
-        match self.place {
-            Place::Loaded {
-                used: Some(used), ..
-            } => used.first,
-            _ => Duration::MAX,
-        }
     }
 }
 
