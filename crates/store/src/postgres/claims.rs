@@ -60,6 +60,33 @@ impl Operation for ClaimRequest {
     }
 }
 
+/// Whether a claim leads to a task. Reads and locks as the claim does, so that it sees the same, and changes nothing.
+#[derive(Debug)]
+pub(super) struct Claimable(pub(super) ClaimRequest);
+
+impl Operation for Claimable {
+    type Output = bool;
+
+    fn needs(&self, needs: &mut Needs) {
+        self.0.needs(needs);
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
+        let request = &self.0;
+        if request.count == 0 || !batch.is_claimable {
+            return Ok(false);
+        }
+        let part = reach(request, batch).await?;
+        let awaited = awaited(request, batch).await?;
+        let running = part.index.running().map(|record| &**record);
+        let has_next = part.index.next(request, |_| false).is_some();
+        let awaited = awaited.as_deref();
+        let leads = Claiming::leads_to_task(request, batch.now, running, awaited, has_next);
+        batch.part = Some(part);
+        Ok(leads)
+    }
+}
+
 /// The task that waits for this worker to be idle.
 async fn awaited(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Option<Arc<Record>>> {
     let alone = batch.queue.as_ref().and_then(|queue| queue.alone.as_ref());

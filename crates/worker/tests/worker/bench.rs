@@ -202,21 +202,26 @@ impl Bench {
     }
 
     pub(crate) async fn submit_high(&self, model: &str) -> TaskId {
-        self.insert(spec(model), Priority::High).await
+        self.insert(PROJECT, spec(model), Priority::High).await
     }
 
     pub(crate) async fn submit_spec(&self, spec: VideoSpec) -> TaskId {
-        self.insert(spec, Priority::Normal).await
+        self.insert(PROJECT, spec, Priority::Normal).await
     }
 
-    async fn insert(&self, spec: VideoSpec, priority: Priority) -> TaskId {
+    /// Submits a task of another project.
+    pub(crate) async fn submit_as(&self, project: &str, model: &str) -> TaskId {
+        self.insert(project, spec(model), Priority::Normal).await
+    }
+
+    async fn insert(&self, project: &str, spec: VideoSpec, priority: Priority) -> TaskId {
         let number = self.submitted.fetch_add(1, Ordering::SeqCst);
         let mut random = [0; 10];
         random[2..].copy_from_slice(&number.to_be_bytes());
         let id = TaskId::from_parts(NOW + number, random);
         let new = NewTask {
             id,
-            project: PROJECT.to_owned(),
+            project: project.to_owned(),
             spec,
             metadata: BTreeMap::new(),
             priority,

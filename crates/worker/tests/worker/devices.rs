@@ -15,38 +15,39 @@ use crate::engines::{Act, Puppet};
 use crate::lodger::{Lodger, Memory};
 
 const IDLE: Duration = Duration::from_secs(300);
-const AGE: Duration = Duration::from_secs(120);
+pub(crate) const AGE: Duration = Duration::from_secs(120);
 /// Models of the first, the second and an engine without a device.
-const FIRST: &str = "first";
-const SECOND: &str = "second";
-const FREE: &str = "free";
+pub(crate) const FIRST: &str = "first";
+pub(crate) const SECOND: &str = "second";
+pub(crate) const FREE: &str = "free";
 
 /// Two engines of 60 on a device with 100, one seat each, and an engine beside it.
-struct Shared {
-    bench: Bench,
-    memory: Arc<Memory>,
+pub(crate) struct Shared {
+    pub(crate) bench: Bench,
+    pub(crate) memory: Arc<Memory>,
     first: Arc<Puppet>,
     second: Arc<Puppet>,
+    pub(crate) free: Arc<Puppet>,
     patience: Arc<ManualClock>,
 }
 
 impl Shared {
-    fn new(first: Act, second: Act) -> Self {
+    pub(crate) fn new(first: Act, second: Act) -> Self {
         Self {
             bench: Bench::new(),
             memory: Arc::default(),
             first: Arc::new(Puppet::new(first)),
             second: Arc::new(Puppet::new(second)),
+            free: Arc::new(Puppet::new(Act::Good)),
             patience: Arc::new(ManualClock::at(NOW)),
         }
     }
 
-    fn worker(&self, slots: usize) -> Worker {
+    pub(crate) fn worker(&self, slots: usize) -> Worker {
         self.worker_with_seats(slots, 1)
     }
 
     fn worker_with_seats(&self, slots: usize, seats: usize) -> Worker {
-        let free = Arc::new(Puppet::new(Act::Good));
         let served = |engine: Maker, seats: Option<usize>| Served {
             engine,
             // The tests' clock may pass hours.
@@ -79,7 +80,10 @@ impl Shared {
         let now = self.patience.steady();
         let device = Device::new("gpu0".to_owned(), 100, patience, tenants, now);
         let models = engines.map(|(name, engine)| (name.to_owned(), served(engine, Some(seats))));
-        let free = (FREE.to_owned(), served(Maker::Frames(free.clone()), None));
+        let free = (
+            FREE.to_owned(),
+            served(Maker::Frames(self.free.clone()), None),
+        );
         let mut worker = self.bench.worker(&self.first);
         worker.lineup = Lineup::new(models.into_iter().chain([free])).sharing([device]);
         worker.patience = self.patience.clone();
@@ -87,7 +91,7 @@ impl Shared {
         worker
     }
 
-    fn pass(&self, time: Duration) {
+    pub(crate) fn pass(&self, time: Duration) {
         self.patience
             .advance(u64::try_from(time.as_millis()).unwrap());
     }
