@@ -105,7 +105,9 @@ impl Room {
     /// Promises room to an engine for which tasks wait. Follow with [`Room::make_way`].
     pub(crate) fn invite(&mut self, engine: usize, now: Duration) {
         if self.admission(engine, now) == Admission::Full {
-            self.tenants[engine].place = Place::Invited;
+            let tenant = &mut self.tenants[engine];
+            tenant.place = Place::Invited;
+            tenant.is_guest = true;
         }
     }
 
@@ -205,8 +207,11 @@ impl Room {
 
     /// Records that a hold became a run; true if that loads the engine.
     pub(crate) fn begin(&mut self, engine: usize, now: Duration) -> bool {
-        match &mut self.tenants[engine].place {
+        let tenant = &mut self.tenants[engine];
+        match &mut tenant.place {
             Place::Loaded { used, .. } if used.is_none() => {
+                (tenant.is_guest, tenant.in_vain) = (false, 0);
+                tenant.barred_until = Duration::ZERO;
                 *used = Some(Used {
                     first: now,
                     last: now,
@@ -218,10 +223,11 @@ impl Room {
         }
     }
 
-    /// Ends a hold. An engine is idle from the end of its last run; a claim without a task changes nothing.
+    /// Ends a hold. An engine is idle from the end of its last run; a claim without a task changes nothing, but others
+    /// do not soon leave again for an engine that was invited for it.
     pub(crate) fn release(&mut self, engine: usize, has_run: bool, now: Duration) {
-        let place = &mut self.tenants[engine].place;
-        let Place::Loaded { users, used } = place else {
+        let tenant = &mut self.tenants[engine];
+        let Place::Loaded { users, used } = &mut tenant.place else {
             return;
         };
         *users = users.saturating_sub(1);
@@ -230,7 +236,12 @@ impl Room {
                 used.last = now;
                 used.is_unwanted = false;
             }
-            None if *users == 0 => *place = Place::Away,
+            None if *users == 0 => {
+                tenant.place = Place::Away;
+                if std::mem::take(&mut tenant.is_guest) {
+                    tenant.note_in_vain(now, self.patience.age_max);
+                }
+            }
             _ => {}
         }
     }
@@ -286,8 +297,11 @@ impl Room {
     }
 
     /// Whether room for the engine can be made: by engines that are idle and have no task or, if it has been passed over
-    /// for too long, by any.
+    /// for too long, by any. Not soon after others left for it in vain.
     fn can_make_way(&self, engine: usize, now: Duration) -> bool {
+        if now < self.tenants[engine].barred_until {
+            return false;
+        }
         let staying = match self.urgency(engine, now) {
             Some(_) => 0,
             None => self.sum(|tenant| {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// How often the pause before the next invitation doubles at most.
+const DOUBLINGS_MAX: u32 = 3;
+
 /// One engine; the caller refers to it by its index.
 #[derive(Debug)]
 pub(super) struct Tenant {
@@ -10,6 +13,12 @@ pub(super) struct Tenant {
     pub(super) place: Place,
     /// When it last had its turn: the store was asked for its tasks.
     pub(super) asked: Duration,
+    /// Whether others were to leave for it, and it has begun no run since.
+    pub(super) is_guest: bool,
+    /// How often in a row others left for it and it began no run.
+    pub(super) in_vain: u32,
+    /// It gets no invitation before this time.
+    pub(super) barred_until: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +56,9 @@ impl Tenant {
             need,
             place: Place::Away,
             asked: now,
+            is_guest: false,
+            in_vain: 0,
+            barred_until: Duration::ZERO,
         }
     }
 
@@ -60,6 +72,14 @@ impl Tenant {
             Place::Loaded { users: 0, used } => used,
             _ => None,
         }
+    }
+
+    /// Records that others left for it and it began no run: after each time in a row, it is invited again after twice
+    /// as long a pause, up to a bound.
+    pub(super) fn note_in_vain(&mut self, now: Duration, pause_min: Duration) {
+        let pause = pause_min.saturating_mul(1 << self.in_vain.min(DOUBLINGS_MAX));
+        self.in_vain = self.in_vain.saturating_add(1);
+        self.barred_until = now.saturating_add(pause);
     }
 
     /// The start of its first run; engines without one come last.

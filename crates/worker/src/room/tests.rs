@@ -127,6 +127,52 @@ fn an_invitation_without_a_task_is_over_and_the_engine_never_was_loaded() {
     assert_eq!(room.admission(0, at(3)), Admission::Open);
 }
 
+/// Others leave for the engine, and the store has no task for it after all.
+fn invite_in_vain(room: &mut Room, engine: usize, now: u64) {
+    room.invite(engine, at(now));
+    assert_eq!(room.make_way(at(now)), [0]);
+    room.left(0);
+    assert!(room.hold(engine, at(now)));
+    room.note_turn(engine, at(now));
+    room.release(engine, false, at(now));
+}
+
+#[test]
+fn an_engine_that_was_invited_in_vain_waits_twice_as_long_each_time_up_to_a_bound() {
+    let mut room = room(100, &[60, 60]);
+    let mut now = 0;
+    for turns in [0, 1, 2, 4, 8, 8, 8] {
+        // The other one runs a task, and has no further one.
+        run(&mut room, 0, now, now);
+        let until = now + turns * AGE.as_secs();
+        if turns > 0 {
+            assert_eq!(room.admission(1, at(until - 1)), Admission::Closed);
+        }
+        now = until;
+        assert_eq!(room.admission(1, at(now)), Admission::Full, "{turns}");
+        invite_in_vain(&mut room, 1, now);
+    }
+}
+
+#[test]
+fn a_run_ends_the_wait_of_an_engine_that_was_invited_in_vain() {
+    let mut room = room(100, &[60, 60]);
+    run(&mut room, 0, 0, 0);
+    invite_in_vain(&mut room, 1, 0);
+    // It needs no invitation while the other is away.
+    run(&mut room, 1, 1, 1);
+    assert_eq!(room.admission(0, at(1)), Admission::Full);
+    room.invite(0, at(1));
+    assert_eq!(room.make_way(at(1)), [1]);
+    room.left(1);
+    run(&mut room, 0, 2, 2);
+    assert_eq!(room.admission(1, at(2)), Admission::Full);
+    invite_in_vain(&mut room, 1, 2);
+    run(&mut room, 0, 2, 2);
+    assert_eq!(room.admission(1, at(121)), Admission::Closed);
+    assert_eq!(room.admission(1, at(122)), Admission::Full);
+}
+
 #[test]
 fn an_engine_that_could_not_begin_to_leave_is_idle_as_before() {
     let mut room = room(100, &[60, 60]);

@@ -11,6 +11,8 @@ enum Step {
     ClaimNothing(usize),
     EndRun(usize),
     Invite(usize),
+    /// Others leave for the engine, and there is no task for it.
+    InviteInVain(usize),
     MakeWay,
     Left(usize),
     Stay(usize),
@@ -25,6 +27,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => engine.clone().prop_map(Step::ClaimNothing),
         4 => engine.clone().prop_map(Step::EndRun),
         2 => engine.clone().prop_map(Step::Invite),
+        2 => engine.clone().prop_map(Step::InviteInVain),
         2 => Just(Step::MakeWay),
         3 => engine.clone().prop_map(Step::Left),
         1 => engine.prop_map(Step::Stay),
@@ -40,6 +43,8 @@ struct Watched {
     runs: Vec<usize>,
     last: Vec<Duration>,
     started: Vec<usize>,
+    /// Invitations in a row that led to no run, and the time of the last one.
+    in_vain: Vec<(u32, Duration)>,
     now: Duration,
 }
 
@@ -74,12 +79,17 @@ impl Watched {
                     self.room.begin(engine, now);
                     self.runs[engine] += 1;
                     self.started[engine] += 1;
+                    self.in_vain[engine] = (0, now);
                 }
             }
             Step::ClaimNothing(engine) => {
+                let is_invited = self.is_invited(engine);
                 if self.room.hold(engine, now) {
                     self.room.note_turn(engine, now);
                     self.room.release(engine, false, now);
+                    if is_invited {
+                        self.in_vain[engine] = (self.in_vain[engine].0 + 1, now);
+                    }
                 }
             }
             Step::EndRun(engine) => {
@@ -89,13 +99,31 @@ impl Watched {
                     self.room.release(engine, true, now);
                 }
             }
-            Step::Invite(engine) => self.room.invite(engine, now),
+            Step::Invite(engine) => {
+                let was_invited = self.is_invited(engine);
+                self.room.invite(engine, now);
+                let (times, last) = self.in_vain[engine];
+                if times > 0 && !was_invited && self.is_invited(engine) {
+                    let waited = now - last;
+                    assert!(waited >= AGE * 2_u32.pow(times - 1).min(8), "{waited:?}");
+                }
+            }
+            Step::InviteInVain(engine) => {
+                self.take(Step::Invite(engine));
+                self.take(Step::MakeWay);
+                (0..4).for_each(|other| self.take(Step::Left(other)));
+                self.take(Step::ClaimNothing(engine));
+            }
             Step::MakeWay => self.leave(Room::make_way, true),
             Step::Left(engine) => self.room.left(engine),
             Step::Stay(engine) => self.room.stay(engine),
             Step::Look => self.leave(Room::overstayed, false),
             Step::Wait(seconds) => self.now += at(seconds),
         }
+    }
+
+    fn is_invited(&self, engine: usize) -> bool {
+        self.room.tenants[engine].place == Place::Invited
     }
 
     /// Nobody in use leaves, and the longest unused one leaves first; make_way spares those that may have tasks.
@@ -139,20 +167,22 @@ proptest! {
             runs: vec![0; 4],
             last: vec![at(0); 4],
             started: vec![0; 4],
+            in_vain: vec![(0, at(0)); 4],
             now: at(0),
         };
         for step in steps {
             watched.take(step);
             watched.check();
         }
-        // From any state, tasks of each engine start in the end, although the others always have tasks.
+        // From any state, tasks of each engine start in the end, although the others always have tasks, and although it
+        // was invited in vain.
         for engine in 0..4 {
             let before = watched.started[engine];
-            let rounds = (0..10).take_while(|_| {
+            let rounds = (0..20).take_while(|_| {
                 watched.turn(engine);
                 watched.started[engine] == before
             });
-            prop_assert!(rounds.count() < 10, "{} starves: {:?}", engine, watched.room);
+            prop_assert!(rounds.count() < 20, "{} starves: {:?}", engine, watched.room);
         }
     }
 }
