@@ -30,6 +30,7 @@ macro_rules! conformance_suite {
             turns: a_claim_of_many_keeps_all_turns,
             turns: a_project_has_a_share_of_each_worker,
             turns: a_bound_on_a_project_s_slots_holds_also_when_it_is_alone,
+            turns: a_claim_passes_over_every_project_at_its_share,
             turns: what_a_share_keeps_back_is_not_claimable,
             turns: a_task_that_is_given_back_has_had_its_turn,
             leases: within_a_project_the_oldest_is_first,

@@ -139,6 +139,25 @@ pub async fn a_bound_on_a_project_s_slots_holds_also_when_it_is_alone(harness: &
     assert_eq!(late[0].task.project, "late");
 }
 
+/// Also of one that has had far more than its turn.
+pub async fn a_claim_passes_over_every_project_at_its_share(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let debt = lasting(0, "late", 15, 1080);
+    stores.tasks.insert(debt).await.unwrap();
+    let past = claim(&stores, 1, 4, 1).await;
+    stores.complete(&past[0]).await.unwrap();
+    for number in 0..3 {
+        let project = format!("full {number}");
+        stores.submit(10 + number, &project).await;
+        stores.submit(20 + number, &project).await;
+    }
+    assert_eq!(claim(&stores, 3, 4, 1).await.len(), 3);
+    stores.submit(30, "late").await;
+    let late = claim(&stores, 1, 4, 1).await;
+    assert_eq!(late.len(), 1, "it has a free slot");
+    assert_eq!(late[0].task.id, id(30));
+}
+
 /// A worker must not make room for a task that it would not get.
 pub async fn what_a_share_keeps_back_is_not_claimable(harness: &impl Harness) {
     let stores = harness.open("store").await;

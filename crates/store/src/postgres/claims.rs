@@ -121,6 +121,15 @@ async fn reach(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Part> {
     Ok(part)
 }
 
+/// How many projects may have their share of the worker's slots, so that a claim passes them over.
+fn full_projects(request: &ClaimRequest) -> u64 {
+    match request.project_slots_max {
+        // All slots but one.
+        0 => 1,
+        share => (request.slots / share).clamp(1, ROUND_MAX) as u64,
+    }
+}
+
 /// Claims the tasks in this part of the queue for the request; returns their number.
 fn claim(
     request: &ClaimRequest,
@@ -191,7 +200,7 @@ async fn read(
     let each = "least($3, $5 * $3 / least($2, f.projects) + 1)";
     let candidates = candidates(1, "p.turn, h.seq", each)
         .texts(request.models.clone())
-        .int(reach + 1)
+        .int(reach + full_projects(request))
         .int(reach)
         .texts(changed.collect())
         .int(breadth);
