@@ -113,10 +113,12 @@ async fn reach(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Part> {
         None => BREADTH,
     };
     let left = batch.claims.max(request.count).min(ROUND_MAX);
-    let mut part = read(request, left, breadth, batch).await?;
+    let mut part = read(request, left, (breadth, 1), batch).await?;
+    let mut depth = 1;
     // A project with only unreadable rows may have readable ones behind them.
     while part.truncated.values().any(|left| *left == 0) {
-        part = read(request, left, part.breadth * BROADER, batch).await?;
+        depth *= BROADER;
+        part = read(request, left, (part.breadth, depth), batch).await?;
     }
     Ok(part)
 }
@@ -184,11 +186,12 @@ impl Part {
 }
 
 /// Locks the queue, reads and locks the tasks that may be among the next `count`, and reads all
-/// tasks that the worker runs.
+/// tasks that the worker runs. Of each project it reads `breadth` times its even share, and of all that `depth` times as
+/// many.
 async fn read(
     request: &ClaimRequest,
     count: usize,
-    breadth: u64,
+    (breadth, depth): (u64, u64),
     batch: &mut Batch<'_>,
 ) -> Done<Part> {
     let mut asked = Asked::default();
@@ -201,7 +204,7 @@ async fn read(
     let candidates = candidates(1, "p.turn, h.seq", each)
         .texts(request.models.clone())
         .int(reach + full_projects(request))
-        .int(reach)
+        .int(reach.saturating_mul(depth))
         .texts(changed.collect())
         .int(breadth);
     let candidates = asked.add(candidates);
@@ -257,7 +260,7 @@ async fn runs(found: &[Row], batch: &Batch<'_>) -> Done<Vec<Arc<Record>>> {
 }
 
 /// How many tasks were read of the projects and models of which not all were read that a claim of `reach` tasks may
-/// come to. Those that cannot be read do not count.
+/// come to. Those that cannot be read do not count: behind them may be others.
 fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, String), usize>> {
     let mut read: HashMap<(String, String), (u64, usize)> = HashMap::new();
     let mut limits = HashMap::new();
@@ -269,9 +272,9 @@ fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, 
         *rows += 1;
         *readable += usize::from(index.get(rows::id(row)?).is_some());
     }
-    let cut = read.into_iter().filter(|(place, (rows, _))| {
+    let cut = read.into_iter().filter(|(place, (rows, readable))| {
         let limit = limits.get(place).copied().unwrap_or(reach);
-        limit < reach && *rows >= limit
+        *rows >= limit && (*readable as u64) < reach
     });
     Ok(cut
         .map(|(place, (_, readable))| (place, readable))

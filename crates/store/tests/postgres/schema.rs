@@ -113,6 +113,21 @@ async fn a_task_of_a_newer_version_is_passed_over_and_never_misread() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_task_is_not_claimable_and_hides_none_behind_it() {
+    let url = database().await;
+    let site = open_now(&url).await;
+    let sees = async || site.work.has_claimable(&claiming(1)).await.unwrap();
+    site.submit(1, "one").await;
+    assert!(sees().await);
+    Server::shared().run(&url, "UPDATE tasks SET spec = '{'");
+    assert!(!sees().await);
+    assert!(site.claim(9).await.is_empty());
+    site.submit(2, "one").await;
+    assert!(sees().await);
+    assert_eq!(site.claim_one().await.task.id, id(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_error_shows_a_password() {
     let port = Server::shared().port();
     for url in [
