@@ -62,9 +62,9 @@ def _wan_parts(**more: Any) -> dict[str, Any]:
     }
 
 
-def wan(folder: Path) -> None:
-    """A text-to-video pipeline: 16-pixel grid, 4n+1 frames."""
-    WanPipeline(**_wan_parts()).save_pretrained(folder)
+def wan(folder: Path, **more: Any) -> None:
+    """A text-to-video pipeline: 16-pixel grid, 4n+1 frames. `more` are arguments of the transformer."""
+    WanPipeline(**_wan_parts(**more)).save_pretrained(folder)
 
 
 def wan_i2v(folder: Path) -> None:

@@ -97,6 +97,8 @@ struct WorkerDevice {
     memory_megabytes: u64,
     /// Megabytes that the engines that are there now need.
     used_megabytes: u64,
+    /// How often an engine left because another needed its room, since the worker started.
+    swaps: u64,
     /// The engines that share the device.
     engines: Vec<WorkerDeviceEngine>,
 }
@@ -106,6 +108,8 @@ struct WorkerDevice {
 struct WorkerDeviceEngine {
     /// Name of the engine in the worker's configuration.
     engine: String,
+    /// The models that the engine serves.
+    models: Vec<String>,
     /// Megabytes that the engine needs on the device.
     memory_megabytes: u64,
     /// `away` if the engine is not loaded, `working`, `idle`, or `leaving` while it is unloaded.
@@ -201,6 +205,7 @@ impl From<SharedDevice> for WorkerDevice {
         let used_megabytes = device.used_megabytes();
         let engines = device.engines.into_iter().map(|one| WorkerDeviceEngine {
             engine: one.engine,
+            models: one.models,
             memory_megabytes: one.memory_megabytes,
             state: one.state.name(),
         });
@@ -208,6 +213,7 @@ impl From<SharedDevice> for WorkerDevice {
             name: device.name,
             memory_megabytes: device.memory_megabytes,
             used_megabytes,
+            swaps: device.swaps,
             engines: engines.collect(),
         }
     }

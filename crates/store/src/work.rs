@@ -59,12 +59,13 @@ pub trait Work: Reads {
     /// [`StoreError`] if the store cannot be written now.
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError>;
 
-    /// Whether a task of these models waits with its references stored. A claim may get none even so: another worker
-    /// may be faster, or the task's project may have its share of slots.
+    /// Whether this claim would get a task now, by the same rules. Also true for a task that must run alone while the
+    /// worker runs others: the claim gets nothing yet, but holds the worker back until it can. Claims nothing itself, so
+    /// another worker may be faster.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
-    async fn has_claimable(&self, models: &[String]) -> Result<bool, StoreError>;
+    async fn has_claimable(&self, request: &ClaimRequest) -> Result<bool, StoreError>;
 
     /// Extends a lease to `lease_ms` from now and records progress (which never falls), the
     /// engine's name, the decided parts of the spec, a ticket for later attempts, and warnings.

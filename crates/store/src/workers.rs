@@ -71,6 +71,9 @@ pub struct SharedDevice {
     pub name: String,
     /// The memory that the engines may use together.
     pub memory_megabytes: u64,
+    /// How often an engine left because another needed its room, since the worker started. Older programs do not count.
+    #[serde(default)]
+    pub swaps: u64,
     /// The engines that share it.
     pub engines: Vec<DeviceEngine>,
 }
@@ -88,6 +91,9 @@ impl SharedDevice {
 pub struct DeviceEngine {
     /// Its name in the worker's configuration.
     pub engine: String,
+    /// The models that it serves. Older programs name none.
+    #[serde(default)]
+    pub models: Vec<String>,
     /// The memory that it needs on the device.
     pub memory_megabytes: u64,
     /// Whether it is there.

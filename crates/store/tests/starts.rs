@@ -16,7 +16,7 @@ use kinora_contract::{ManualClock, Phase, State};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::{Bench, keys};
 use kinora_store::conformance::fixtures::{
-    LEASE_MS, NOW, RETENTION_MS, id, sweep_at, task, with_images,
+    LEASE_MS, NOW, RETENTION_MS, claiming, id, sweep_at, task, with_images,
 };
 use kinora_store::{ChoreKind, OpenOptions, SqliteOptions, SweepRequest, open, open_source};
 use rusqlite::Connection;
@@ -174,8 +174,15 @@ async fn no_last_attempt_is_made_in_a_process_that_may_be_in_a_crash_loop() {
         store.die().await;
     }
     store.stores().submit(2, "one").await;
+    let is_claimable = async |store: &Mortal| {
+        let work = &store.stores().work;
+        work.has_claimable(&claiming(4)).await.unwrap()
+    };
+    assert!(!is_claimable(&store).await);
     store.stores().submit(3, "two").await;
+    assert!(is_claimable(&store).await);
     assert_eq!(claimed(&store).await, [id(3)]);
+    assert!(!is_claimable(&store).await);
     store.die().await;
     let other = store.stores().claim(4).await;
     assert_eq!((other.len(), other[0].task.id), (1, id(3)));

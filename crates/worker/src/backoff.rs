@@ -107,6 +107,11 @@ impl Backoff {
         self.turn_at(self.clock.steady())
     }
 
+    /// Records that a run begins. If it tests whether a fault is over, no other begins during the pause.
+    pub(crate) fn note_run(&self) {
+        self.note_run_at(self.clock.steady());
+    }
+
     /// Time until the next probe of the result store; `None` if none is needed.
     pub(crate) fn next_probe(&self) -> Option<Duration> {
         let trouble = (*self.trouble()).filter(|trouble| trouble.stage == Stage::Away)?;
@@ -168,6 +173,15 @@ impl Backoff {
         }
     }
 
+    fn note_run_at(&self, now: Duration) {
+        let mut state = self.trouble();
+        let probed = state.as_mut();
+        if let Some(trouble) = probed.filter(|trouble| trouble.stage != Stage::Away) {
+            trouble.stage = Stage::Trying;
+            trouble.until = now + trouble.pause;
+        }
+    }
+
     fn turn_at(&self, now: Duration) -> Turn {
         let mut state = self.trouble();
         let Some(trouble) = state.as_mut() else {
@@ -176,11 +190,8 @@ impl Backoff {
         match trouble.stage {
             Stage::Away => Turn::Wait(LOOK_EVERY),
             Stage::Trying if now < trouble.until => Turn::Wait(trouble.until - now),
-            Stage::Trying | Stage::Probed => {
-                trouble.stage = Stage::Trying;
-                trouble.until = now + trouble.pause;
-                Turn::One
-            }
+            // If the claim finds no task, the next one need not wait: only a run begins the pause.
+            Stage::Trying | Stage::Probed => Turn::One,
         }
     }
 
@@ -216,10 +227,12 @@ mod tests {
             assert_eq!(backoff.turn_at(now + 2 * pause), Turn::Wait(LOOK_EVERY));
             backoff.note_probe_at(now, &Ok(()));
             assert_eq!(backoff.turn_at(now), Turn::One);
+            backoff.note_run_at(now);
             // While the one task runs there is no other.
             assert_eq!(backoff.turn_at(now), Turn::Wait(pause));
             now += pause;
             assert_eq!(backoff.turn_at(now), Turn::One);
+            backoff.note_run_at(now);
             pause = (pause * 2).min(PAUSE_MAX);
         }
         assert_eq!(pause, PAUSE_MAX);
@@ -227,6 +240,29 @@ mod tests {
         assert_eq!(backoff.turn_at(now), Turn::All);
         backoff.note_fault_at(now, &full());
         assert_eq!(backoff.turn_at(now), Turn::Wait(LOOK_EVERY));
+    }
+
+    #[test]
+    fn a_claim_without_a_task_delays_no_later_one() {
+        let (backoff, now) = (backoff(Readiness::default()), Duration::ZERO);
+        backoff.note_run_at(now);
+        assert_eq!(backoff.turn_at(now), Turn::All);
+        backoff.note_fault_at(now, &full());
+        // It began before the fault.
+        backoff.note_run_at(now);
+        assert_eq!(backoff.turn_at(now), Turn::Wait(LOOK_EVERY));
+        backoff.note_probe_at(now, &Ok(()));
+        for _ in 0..3 {
+            assert_eq!(backoff.turn_at(now), Turn::One);
+        }
+        backoff.note_run_at(now);
+        assert_eq!(backoff.turn_at(now), Turn::Wait(PAUSE_MIN));
+        let later = now + PAUSE_MIN;
+        for _ in 0..3 {
+            assert_eq!(backoff.turn_at(later), Turn::One);
+        }
+        backoff.note_run_at(later);
+        assert_eq!(backoff.turn_at(later), Turn::Wait(PAUSE_MIN));
     }
 
     #[test]
@@ -260,6 +296,7 @@ mod tests {
             backoff.note_probe_at(now, &Ok(()));
             assert_eq!(readiness.standstill(), None);
             assert_eq!(backoff.turn_at(now), Turn::One);
+            backoff.note_run_at(now);
         }
         backoff.note_fault_at(now, &full());
         assert_eq!(readiness.standstill(), Some(Standstill::Results));

@@ -50,8 +50,10 @@ pub(crate) async fn claim_until_drain(
                 drop(first);
                 tokio::select! {
                     biased;
-                    () = tokio::time::sleep(pause) => continue,
                     () = shutdown.draining() => break,
+                    // The run that tests the storage may have ended.
+                    () = worker.lineup.freed.notified() => continue,
+                    () = tokio::time::sleep(pause) => continue,
                 }
             }
         };
@@ -127,6 +129,7 @@ impl Claims {
 
     fn start(&mut self, claimed: Claimed, slot: OwnedSemaphorePermit, mut seat: EngineSeat) {
         seat.begin();
+        self.worker.backoff.note_run();
         let freed = &self.worker.lineup.freed;
         self.runs.spawn(run_task(
             self.worker.clone(),
@@ -167,7 +170,8 @@ async fn has_room(worker: &Worker, queue: &Queue) -> bool {
         Admission::Closed => return false,
         Admission::Full => {}
     }
-    match worker.work.has_claimable(&queue.models).await {
+    let one = request(worker, &queue.models, 1);
+    match worker.work.has_claimable(&one).await {
         Ok(true) => berth.invite(worker.patience.steady()),
         Ok(false) => berth.note_turn(worker.patience.steady()),
         Err(error) => tracing::debug!(%error, "waiting tasks of an engine without room not read"),
@@ -196,14 +200,9 @@ fn with_free_slots(
     std::iter::once(first).chain(others).collect()
 }
 
-/// Claims tasks; `None` if the store refuses.
-async fn ask(
-    worker: &Worker,
-    models: &[String],
-    count: usize,
-    outage: &Outage,
-) -> Option<Vec<Claim>> {
-    let request = ClaimRequest {
+/// A claim of up to `count` tasks of these models.
+fn request(worker: &Worker, models: &[String], count: usize) -> ClaimRequest {
+    ClaimRequest {
         worker: worker.settings.name.clone(),
         models: models.to_vec(),
         count,
@@ -211,8 +210,17 @@ async fn ask(
         project_slots_max: worker.settings.project_slots_max,
         attempts_max: worker.settings.attempts_max,
         lease_ms: worker.settings.lease_ms,
-    };
-    match worker.work.claim(request).await {
+    }
+}
+
+/// Claims tasks; `None` if the store refuses.
+async fn ask(
+    worker: &Worker,
+    models: &[String],
+    count: usize,
+    outage: &Outage,
+) -> Option<Vec<Claim>> {
+    match worker.work.claim(request(worker, models, count)).await {
         Ok(claims) => {
             outage.note_success();
             Some(claims)

@@ -3,6 +3,7 @@
 //! room, so no task ever waits for another engine to leave, and an engine that does not leave holds no task up.
 
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -24,6 +25,8 @@ pub struct Device {
     megabytes: u64,
     tenants: Vec<Tenant>,
     room: Mutex<Room>,
+    /// How often an engine left for another.
+    swaps: AtomicU64,
     /// Wakes the claim loop when an engine has left.
     freed: Arc<Notify>,
 }
@@ -73,6 +76,7 @@ impl Device {
             name,
             megabytes,
             room: Mutex::new(room),
+            swaps: AtomicU64::new(0),
             tenants,
             freed: Arc::default(),
         };
@@ -98,6 +102,7 @@ impl Device {
         let engines = self.tenants.iter().enumerate();
         let engines = engines.map(|(index, tenant)| DeviceEngine {
             engine: tenant.name.clone(),
+            models: tenant.models.clone(),
             memory_megabytes: tenant.megabytes,
             state: match room.standing(index) {
                 Standing::Away => DeviceEngineState::Away,
@@ -109,8 +114,21 @@ impl Device {
         SharedDevice {
             name: self.name.clone(),
             memory_megabytes: self.megabytes,
+            swaps: self.swaps.load(Ordering::Relaxed),
             engines: engines.collect(),
         }
+    }
+
+    /// Unloads what an earlier process may have left. Servers outlive a worker, and so does what they have loaded;
+    /// processes end with it.
+    pub(crate) fn clear(self: &Arc<Self>, now: Duration) {
+        for (index, tenant) in self.tenants.iter().enumerate() {
+            if matches!(tenant.engine, Maker::Film(_)) {
+                self.room().clear(index, now);
+                self.unload(index);
+            }
+        }
+        self.measure();
     }
 
     /// Unloads unused engines whose room others were promised.
@@ -141,6 +159,9 @@ impl Device {
             return;
         }
         for index in leaving {
+            if !self.unload(index) {
+                continue;
+            }
             let engine = &self.tenants[index].name;
             tracing::info!(
                 device = self.name,
@@ -154,35 +175,47 @@ impl Device {
                 ("reason", reason.name().to_owned()),
             ];
             counter!("kinora_device_unloads_total", &labels).increment(1);
-            self.unload(index);
+            if matches!(reason, Reason::Room) {
+                self.swaps.fetch_add(1, Ordering::Relaxed);
+            }
         }
         self.measure();
     }
 
-    /// Unloads an engine, on a thread of its own if that blocks.
-    fn unload(self: &Arc<Self>, index: usize) {
+    /// Begins to unload an engine, on a thread of its own if that blocks; false if there is no thread.
+    fn unload(self: &Arc<Self>, index: usize) -> bool {
         let tenant = &self.tenants[index];
-        let departure = Departure {
-            device: self.clone(),
-            index,
-        };
+        let mut departure = self.departure(index);
         match tenant.engine.clone() {
             Maker::Frames(engine) => {
                 let thread = thread::Builder::new().name(format!("unload-{}", tenant.name));
                 let unload = move || {
+                    departure.begin();
                     engine.unload();
                     drop(departure);
                 };
                 if let Err(error) = thread.spawn(unload) {
-                    tracing::warn!(%error, "no thread to unload an engine, which keeps its memory");
+                    let (device, engine) = (&self.name, &tenant.name);
+                    tracing::warn!(device, engine, %error, "no thread to unload an engine, which keeps its room for now");
+                    return false;
                 }
             }
             Maker::Film(engine) => {
                 tokio::spawn(async move {
+                    departure.begin();
                     engine.unload().await;
                     drop(departure);
                 });
             }
+        }
+        true
+    }
+
+    fn departure(self: &Arc<Self>, index: usize) -> Departure {
+        Departure {
+            device: self.clone(),
+            index,
+            has_begun: false,
         }
     }
 
@@ -217,14 +250,25 @@ impl fmt::Debug for Device {
     }
 }
 
-/// An engine on its way out; its room is free once this is dropped.
+/// An engine on its way out. Once this is dropped, its room is free; if it has not begun by then, the engine stays.
 struct Departure {
     device: Arc<Device>,
     index: usize,
+    has_begun: bool,
+}
+
+impl Departure {
+    const fn begin(&mut self) {
+        self.has_begun = true;
+    }
 }
 
 impl Drop for Departure {
     fn drop(&mut self) {
+        if !self.has_begun {
+            self.device.room().stay(self.index);
+            return;
+        }
         self.device.room().left(self.index);
         self.device.measure();
         self.device.freed.notify_one();
@@ -303,5 +347,33 @@ impl Drop for RoomHold {
         let now = self.clock.steady();
         let Berth { device, index } = &self.berth;
         device.room().release(*index, self.has_run, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Duration = Duration::ZERO;
+
+    #[test]
+    fn a_departure_that_never_began_gives_no_room_away() {
+        let patience = Patience {
+            idle_max: None,
+            age_max: Duration::from_secs(120),
+        };
+        let mut device = Device::new("gpu0".to_owned(), 100, patience, Vec::new(), NOW);
+        let mut room = Room::new(100, patience, [60, 60], NOW);
+        assert!(room.hold(0, NOW) && room.begin(0, NOW));
+        room.release(0, true, NOW);
+        room.note_turn(0, NOW);
+        room.invite(1, NOW);
+        assert_eq!(room.make_way(NOW), [0]);
+        device.room = Mutex::new(room);
+        let device = Arc::new(device);
+        // As a thread does that cannot be started.
+        drop(device.departure(0));
+        assert_eq!(device.room().standing(0), Standing::Idle);
+        assert_eq!(device.room().admission(1, NOW), Admission::Closed);
     }
 }

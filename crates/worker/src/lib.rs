@@ -104,6 +104,7 @@ impl Worker {
         // Before the first claim, so that tasks of a dead worker run before newer ones.
         let mut sweeper = Sweeper::new(&worker);
         sweeper.sweep_once(&worker).await;
+        upkeep::clear_devices(&worker);
         let announcing = Announcing::begin(&worker, &shutdown);
         let both = || (worker.clone(), shutdown.clone());
         let mut services = tending(sweeper, &worker, &shutdown);

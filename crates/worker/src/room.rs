@@ -2,7 +2,11 @@
 //! caller passes the time, and does what the room decides. Two things always hold: the engines that are loaded or
 //! still leaving need no more than the budget, and an engine in use never leaves.
 
+mod tenant;
+
 use std::time::Duration;
+
+use self::tenant::{Place, Tenant, Used};
 
 /// How long an engine may take to leave before an operator learns of it.
 const LEAVING_MAX: Duration = Duration::from_secs(30);
@@ -22,43 +26,6 @@ pub(crate) struct Room {
     budget: u64,
     patience: Patience,
     tenants: Vec<Tenant>,
-}
-
-/// One engine; the caller refers to it by its index.
-#[derive(Debug)]
-struct Tenant {
-    /// The part of the budget that it takes.
-    need: u64,
-    place: Place,
-    /// When it last had its turn: the store was asked for its tasks.
-    asked: Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
-    Away,
-    /// Others make room for it, because tasks wait for it.
-    Invited,
-    /// It has room.
-    Loaded {
-        /// Runs, and claims in progress that may become runs.
-        users: usize,
-        /// When its first run began and its last one ended. `None`: so far there were only claims in progress.
-        used: Option<Used>,
-    },
-    /// It is being unloaded: its room is not free yet.
-    Leaving {
-        since: Duration,
-        is_told: bool,
-    },
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Used {
-    first: Duration,
-    last: Duration,
-    /// Whether the store had no further task for it since then.
-    is_unwanted: bool,
 }
 
 /// Whether an engine's tasks may be claimed.
@@ -90,15 +57,11 @@ impl Room {
         needs: impl IntoIterator<Item = u64>,
         now: Duration,
     ) -> Self {
-        let tenant = |need| Tenant {
-            need,
-            place: Place::Away,
-            asked: now,
-        };
+        let tenants = needs.into_iter().map(|need| Tenant::new(need, now));
         Self {
             budget,
             patience,
-            tenants: needs.into_iter().map(tenant).collect(),
+            tenants: tenants.collect(),
         }
     }
 
@@ -142,7 +105,9 @@ impl Room {
     /// Promises room to an engine for which tasks wait. Follow with [`Room::make_way`].
     pub(crate) fn invite(&mut self, engine: usize, now: Duration) {
         if self.admission(engine, now) == Admission::Full {
-            self.tenants[engine].place = Place::Invited;
+            let tenant = &mut self.tenants[engine];
+            tenant.place = Place::Invited;
+            tenant.is_guest = true;
         }
     }
 
@@ -176,6 +141,13 @@ impl Room {
         leaving
     }
 
+    /// Has an engine leave that is not loaded as far as the room knows: an earlier process may have left it there.
+    pub(crate) fn clear(&mut self, engine: usize, now: Duration) {
+        if self.tenants[engine].place == Place::Away {
+            self.dismiss(engine, now);
+        }
+    }
+
     /// Records that an engine is unloaded.
     pub(crate) fn left(&mut self, engine: usize) {
         let tenant = &mut self.tenants[engine];
@@ -184,11 +156,27 @@ impl Room {
         }
     }
 
+    /// Records that an engine could not begin to leave: it is idle as before.
+    pub(crate) fn stay(&mut self, engine: usize) {
+        let tenant = &mut self.tenants[engine];
+        if let Place::Leaving { since, used, .. } = tenant.place {
+            let idle = Used {
+                first: since,
+                last: since,
+                is_unwanted: true,
+            };
+            tenant.place = Place::Loaded {
+                users: 0,
+                used: Some(used.unwrap_or(idle)),
+            };
+        }
+    }
+
     /// The engines that have been leaving for too long, each once.
     pub(crate) fn stuck(&mut self, now: Duration) -> Vec<usize> {
         let mut stuck = Vec::new();
         for (engine, tenant) in self.tenants.iter_mut().enumerate() {
-            if let Place::Leaving { since, is_told } = &mut tenant.place
+            if let Place::Leaving { since, is_told, .. } = &mut tenant.place
                 && !*is_told
                 && now.saturating_sub(*since) >= LEAVING_MAX
             {
@@ -219,8 +207,11 @@ impl Room {
 
     /// Records that a hold became a run; true if that loads the engine.
     pub(crate) fn begin(&mut self, engine: usize, now: Duration) -> bool {
-        match &mut self.tenants[engine].place {
+        let tenant = &mut self.tenants[engine];
+        match &mut tenant.place {
             Place::Loaded { used, .. } if used.is_none() => {
+                (tenant.is_guest, tenant.in_vain) = (false, 0);
+                tenant.barred_until = Duration::ZERO;
                 *used = Some(Used {
                     first: now,
                     last: now,
@@ -232,10 +223,11 @@ impl Room {
         }
     }
 
-    /// Ends a hold. An engine is idle from the end of its last run; a claim without a task changes nothing.
+    /// Ends a hold. An engine is idle from the end of its last run; a claim without a task changes nothing, but others
+    /// do not soon leave again for an engine that was invited for it.
     pub(crate) fn release(&mut self, engine: usize, has_run: bool, now: Duration) {
-        let place = &mut self.tenants[engine].place;
-        let Place::Loaded { users, used } = place else {
+        let tenant = &mut self.tenants[engine];
+        let Place::Loaded { users, used } = &mut tenant.place else {
             return;
         };
         *users = users.saturating_sub(1);
@@ -244,7 +236,12 @@ impl Room {
                 used.last = now;
                 used.is_unwanted = false;
             }
-            None if *users == 0 => *place = Place::Away,
+            None if *users == 0 => {
+                tenant.place = Place::Away;
+                if std::mem::take(&mut tenant.is_guest) {
+                    tenant.note_in_vain(now, self.patience.age_max);
+                }
+            }
             _ => {}
         }
     }
@@ -266,6 +263,7 @@ impl Room {
         tenant.place = Place::Leaving {
             since: now,
             is_told: false,
+            used: tenant.idle(),
         };
     }
 
@@ -299,8 +297,11 @@ impl Room {
     }
 
     /// Whether room for the engine can be made: by engines that are idle and have no task or, if it has been passed over
-    /// for too long, by any.
+    /// for too long, by any. Not soon after others left for it in vain.
     fn can_make_way(&self, engine: usize, now: Duration) -> bool {
+        if now < self.tenants[engine].barred_until {
+            return false;
+        }
         let staying = match self.urgency(engine, now) {
             Some(_) => 0,
             None => self.sum(|tenant| {
@@ -335,30 +336,6 @@ impl Room {
         let tenants = self.tenants.iter().enumerate();
         let idle = tenants.filter_map(|(engine, tenant)| Some((order(tenant.idle()?), engine)));
         idle.min().map(|(_, engine)| engine)
-    }
-}
-
-impl Tenant {
-    const fn is_loaded(&self) -> bool {
-        matches!(self.place, Place::Loaded { .. })
-    }
-
-    /// The runs of a loaded engine that has no users.
-    const fn idle(&self) -> Option<Used> {
-        match self.place {
-            Place::Loaded { users: 0, used } => used,
-            _ => None,
-        }
-    }
-
-    /// The start of its first run; engines without one come last.
-    fn loaded_at(&self) -> Duration {
-        match self.place {
-            Place::Loaded {
-                used: Some(used), ..
-            } => used.first,
-            _ => Duration::MAX,
-        }
     }
 }
 

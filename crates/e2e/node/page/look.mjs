@@ -214,7 +214,7 @@ export async function accessible() {
     await judge(page, `help ${name}`);
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "Service" }).click();
-    await page.getByRole("table", { name: "Workers" }).waitFor();
+    await page.getByRole("table", { name: "Devices" }).getByText("loaded, idle").waitFor();
     await judge(page, `service ${name}`);
     await close();
   }

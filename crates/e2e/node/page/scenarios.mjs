@@ -194,47 +194,6 @@ export async function lost_answer() {
   await close();
 }
 
-/** An operator sees queue, running tasks and workers of all projects. */
-export async function operations() {
-  const { page, close } = await enter();
-  await page.getByRole("button", { name: "Service" }).click();
-  const dialog = page.getByRole("dialog", { name: "Service" });
-  await dialog.getByText("0 waiting, 0 running.").waitFor();
-  await ask("work");
-  await dialog.getByText("1 waiting, 1 running.").waitFor();
-  const cells = (name) => dialog.getByRole("table", { name }).getByRole("row").nth(1).innerText();
-  const queue = await dialog.getByRole("table", { name: "Queue" }).innerText();
-  assert(queue.includes("kinora-a1") && queue.includes("kinora-b1"), queue);
-  const running = await cells("Running");
-  assert(running.includes("kinora-a1") && /\d+ %/.test(running), running);
-  const worker = await cells("Workers");
-  assert(worker.includes("storyboard/") && worker.includes("1/1") && worker.includes("s ago"), worker);
-  await moves(page, dialog);
-  await ask("cancel");
-  await dialog.getByText("No task runs.").waitFor();
-  await page.keyboard.press("Escape");
-  await dialog.waitFor({ state: "detached" });
-  await close();
-}
-
-/** A row stays the same while its bar moves, and so does a selection in it. */
-async function moves(page, dialog) {
-  const row = dialog.getByRole("table", { name: "Running" }).getByRole("row").nth(1);
-  const kept = await row.evaluateHandle((row) => {
-    getSelection().selectAllChildren(row.cells[0]);
-    return row;
-  });
-  const progress = (before) => {
-    const now = document.querySelector(".service .bar-fill").style.getPropertyValue("--progress");
-    return now !== before && now;
-  };
-  const before = await page.evaluate(progress);
-  await page.waitForFunction(progress, before);
-  assert(await kept.evaluate((row) => row.isConnected), "the rows are made anew");
-  const selected = await page.evaluate(() => getSelection().toString());
-  assert(selected.includes("kinora-a1"), `the selection is lost: ${selected}`);
-}
-
 /** An earlier request fills the form with all its settings, and a deleted video is gone. */
 export async function reuse_and_delete() {
   const { page, close } = await enter();

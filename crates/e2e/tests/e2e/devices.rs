@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use kinora_e2e::{Client, Server, Setup, keys, kinora, run, until};
+use kinora_e2e::{Client, DataFolder, Server, Setup, keys, kinora, run, until};
 use serde_json::{Value, json};
 
 use crate::metrics::{scraped, value};
@@ -14,6 +14,12 @@ const TASKS: usize = 3;
 
 /// `sea` and `lake`, the same command, of which the device holds one.
 fn sharing(idle_seconds: u32) -> Setup {
+    sharing_on(&DataFolder::default(), idle_seconds)
+}
+
+/// The same on this folder, whose path the commands have in the variable `OWNER`.
+fn sharing_on(data: &DataFolder, idle_seconds: u32) -> Setup {
+    let owner = data.path();
     let command = json!(python_command("examples/waves.py:Waves"));
     let engine = |name: &str| {
         format!(
@@ -23,7 +29,7 @@ fn sharing(idle_seconds: u32) -> Setup {
              device = \"gpu0\"\n\
              memory_megabytes = 600\n\
              command = {command}\n\
-             environment = {{ PYTHONPATH = {package:?} }}\n\
+             environment = {{ PYTHONPATH = {package:?}, OWNER = {owner:?} }}\n\
              settings = {{ waves = 2 }}\n\
              [engines.describe]\n\
              size_multiple = 2\n\
@@ -33,11 +39,11 @@ fn sharing(idle_seconds: u32) -> Setup {
              id = \"{name}\"\n\
              engine = \"{name}\"\n\
              sizes = [\"256x256\"]\n\
-             seconds = [2]\n",
+             seconds = [2, 15]\n",
             package = package()
         )
     };
-    let setup = Setup::default().set("KINORA_METRICS_LISTEN", "127.0.0.1:0");
+    let setup = Setup::on(data).set("KINORA_METRICS_LISTEN", "127.0.0.1:0");
     setup.set("KINORA_WORKER_SLOTS", 2).config(&format!(
         "[[devices]]\n\
          name = \"gpu0\"\n\
@@ -50,7 +56,11 @@ fn sharing(idle_seconds: u32) -> Setup {
 }
 
 fn submit(client: &Client, model: &str) -> String {
-    let body = json!({"model": model, "prompt": "Waves", "seed": 3});
+    submit_long(client, model, 2)
+}
+
+fn submit_long(client: &Client, model: &str, seconds: u32) -> String {
+    let body = json!({"model": model, "prompt": "Waves", "seed": 3, "seconds": seconds});
     client.submit(&body).id().to_owned()
 }
 
@@ -61,6 +71,37 @@ fn shown(server: &Server) -> Value {
         .arg(server.data().path());
     let overview: Value = serde_json::from_str(&run(top).ok()).unwrap();
     overview["workers"][0]["devices"][0].clone()
+}
+
+/// The living processes of engines that a service on this folder has started, also one that is gone.
+fn of_owner(data: &DataFolder) -> Vec<String> {
+    let owner = format!("OWNER={}", data.path().display());
+    let processes = std::fs::read_dir("/proc").unwrap();
+    let numbers = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let is_engine = |number: &String| {
+        let read = |name: &str| std::fs::read(format!("/proc/{number}/{name}")).unwrap_or_default();
+        let has = |bytes: Vec<u8>, part: &str| String::from_utf8_lossy(&bytes).contains(part);
+        // Its watcher is another process, of the same environment.
+        has(read("cmdline"), "-m\0kinora_engine\0") && has(read("environ"), &owner)
+    };
+    numbers.filter(is_engine).collect()
+}
+
+/// The largest number that `count` had at a time while `act` ran.
+fn most_during(count: impl Fn() -> usize + Sync, act: impl FnOnce()) -> usize {
+    let (done, most) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::SeqCst) {
+                most.fetch_max(count(), Ordering::SeqCst);
+                thread::yield_now();
+            }
+        });
+        let acted = std::panic::catch_unwind(std::panic::AssertUnwindSafe(act));
+        done.store(true, Ordering::SeqCst);
+        acted.unwrap();
+    });
+    most.load(Ordering::SeqCst)
 }
 
 /// The engines' processes that are alive.
@@ -85,26 +126,18 @@ fn loads(server: &Server, engine: &str) -> f64 {
 fn of_two_commands_on_a_device_with_room_for_one_never_both_are_alive() {
     let server = sharing(0).start();
     let client = server.client();
-    let (done, most) = (AtomicBool::new(false), AtomicUsize::new(0));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !done.load(Ordering::SeqCst) {
-                most.fetch_max(alive(&server), Ordering::SeqCst);
-                thread::yield_now();
-            }
-        });
-        let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    let most = most_during(
+        || alive(&server),
+        || {
             let ids: Vec<String> = (0..TASKS)
                 .flat_map(|_| ["sea", "lake"].map(|model| submit(&client, model)))
                 .collect();
             for id in ids {
                 client.wait_completed(&id);
             }
-        }));
-        done.store(true, Ordering::SeqCst);
-        made.unwrap();
-    });
-    assert_eq!(most.load(Ordering::SeqCst), 1);
+        },
+    );
+    assert_eq!(most, 1);
     assert_eq!(alive(&server), 1, "the last one stays");
     let loads = loads(&server, "sea") + loads(&server, "lake");
     assert!((2.0..2.0 * TASKS as f64).contains(&loads), "{loads}");
@@ -140,4 +173,45 @@ fn a_command_ends_when_it_has_been_idle_and_starts_again_for_a_task() {
     assert_eq!(value(&text, series), Some(2.0), "{text}");
     let used = "kinora_device_room_bytes{device=\"gpu0\",kind=\"used\"}";
     assert_eq!(value(&text, used), Some(0.0), "{text}");
+}
+
+#[test]
+fn after_a_kill_the_engine_is_gone_and_the_tasks_are_made_on_an_empty_device() {
+    let data = DataFolder::default();
+    let server = sharing_on(&data, 0).start();
+    let client = server.client();
+    let running = submit_long(&client, "sea", 15);
+    client.wait_working(&running);
+    let waiting = submit(&client, "lake");
+    let orphan = of_owner(&data);
+    let mut again = None;
+    let most = most_during(
+        || of_owner(&data).len(),
+        || {
+            server.kill();
+            let server = again.insert(sharing_on(&data, 0).start());
+            let client = server.client();
+            for id in [&running, &waiting] {
+                client.wait_completed(id);
+            }
+        },
+    );
+    assert_eq!((orphan.len(), most), (1, 1), "one at a time, in all");
+    let left = of_owner(&data);
+    assert!(left.len() == 1 && left != orphan, "{orphan:?}, {left:?}");
+    let server = again.unwrap();
+    let text = scraped(&server);
+    for model in ["sea", "lake"] {
+        assert!((loads(&server, model) - 1.0).abs() < f64::EPSILON, "{text}");
+        let series = format!("kinora_tasks_completed_total{{model=\"{model}\"}}");
+        assert_eq!(value(&text, &series), Some(1.0), "{text}");
+    }
+    let device = until("the last engine is shown", || {
+        Some(shown(&server)).filter(|device| device["engines"][1]["state"] == "idle")
+    });
+    assert_eq!(device["engines"][0]["state"], "away");
+    assert_eq!(
+        (&device["used_megabytes"], &device["swaps"]),
+        (&json!(600), &json!(1))
+    );
 }

@@ -2,6 +2,7 @@
 //! and a project's key.
 
 mod code;
+mod operators;
 
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -248,24 +249,6 @@ fn a_request_is_used_again_and_a_deleted_video_is_gone() {
 }
 
 #[test]
-fn operators_see_the_whole_service_and_nobody_else_does() {
-    let server = narrow().start();
-    let client = server.client();
-    let mut tasks = Vec::new();
-    // They begin when there is a browser to look at them.
-    scenario("operations", &operator(&server), |word| match word {
-        "work" => {
-            let running = client.submit(&slow());
-            client.wait_working(running.id());
-            tasks = vec![client.submit(&quick("kinora-b1")), running];
-        }
-        _ => tasks.iter().for_each(|video| {
-            client.delete(&format!("/v1/videos/{}", video.id())).ok();
-        }),
-    });
-}
-
-#[test]
 fn a_first_load_is_small_and_nothing_moves() {
     let server = Server::start();
     let client = server.newcomer();
@@ -275,9 +258,11 @@ fn a_first_load_is_small_and_nothing_moves() {
 
 #[test]
 fn axe_finds_nothing_serious() {
-    let server = Server::start();
+    let server = Setup::default().config(operators::SHARED).start();
     let client = operator(&server);
     furnish(&client);
+    let loaded = client.submit(&operators::of_model(quick("kinora-a1"), "sketches"));
+    client.wait_completed(loaded.id());
     scenario("accessible", &client, |_| ());
 }
 

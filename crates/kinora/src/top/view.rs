@@ -137,8 +137,8 @@ fn workers(living: &[LivingWorker]) -> Vec<[String; 7]> {
 }
 
 /// The devices that engines share.
-fn devices(living: &[LivingWorker]) -> Vec<[String; 4]> {
-    let heads = ["DEVICE", "WORKER", "MEGABYTES", "LOADED"];
+fn devices(living: &[LivingWorker]) -> Vec<[String; 5]> {
+    let heads = ["DEVICE", "WORKER", "MEGABYTES", "SWAPS", "LOADED"];
     let row = |one: &LivingWorker, device: &SharedDevice| {
         let there = device.engines.iter().filter(|one| one.state.is_there());
         let there = there.map(|one| format!("{} ({})", one.engine, one.state.name()));
@@ -151,6 +151,7 @@ fn devices(living: &[LivingWorker]) -> Vec<[String; 4]> {
             printable(&device.name),
             printable(&one.worker.id),
             format!("{}/{}", device.used_megabytes(), device.memory_megabytes),
+            device.swaps.to_string(),
             loaded,
         ]
     };
@@ -269,12 +270,14 @@ mod tests {
     fn a_device_is_shown_with_what_is_loaded() {
         let engine = |engine: &str, memory_megabytes, state| DeviceEngine {
             engine: engine.to_owned(),
+            models: Vec::new(),
             memory_megabytes,
             state,
         };
         let device = |name: &str, engines| SharedDevice {
             name: name.to_owned(),
             memory_megabytes: 80_000,
+            swaps: 12,
             engines,
         };
         let mut overview = overview(1);
@@ -286,9 +289,9 @@ mod tests {
         overview.workers[0].worker.devices = vec![device("gpu0", first), device("gpu1", vec![])];
         let text = shown(&overview, None, None).join("\n");
         for line in [
-            "DEVICE  WORKER      MEGABYTES    LOADED",
-            "gpu0    gpu-1-4711  50000/80000  wan (working), cog",
-            "gpu1    gpu-1-4711  0/80000      -",
+            "DEVICE  WORKER      MEGABYTES    SWAPS  LOADED",
+            "gpu0    gpu-1-4711  50000/80000  12     wan (working), cog",
+            "gpu1    gpu-1-4711  0/80000      12     -",
         ] {
             assert!(text.contains(line), "{line}: {text}");
         }

@@ -96,7 +96,7 @@ export const models = (key) => json("v1/models", {}, key);
 /**
  * @typedef {object} Operations The whole service, for operators.
  * @property {{model: string, waiting: number, running: number, oldest_waiting_seconds: number | null}[]} queue
- * @property {{id: string, project: string, model: string, progress: number, seconds: number}[]} running
+ * @property {{id: string, project: string, model: string, progress: number, seconds: number, worker: string}[]} running
  * @property {OperationsWorker[]} workers
  * @property {{completed: number, failed: number}} last_minute
  */
@@ -110,6 +110,24 @@ export const models = (key) => json("v1/models", {}, key);
  * @property {number} slots
  * @property {number} running
  * @property {number} seen_seconds_ago
+ * @property {OperationsDevice[]} devices
+ */
+
+/**
+ * @typedef {object} OperationsDevice A device whose memory engines share.
+ * @property {string} name
+ * @property {number} memory_megabytes
+ * @property {number} used_megabytes
+ * @property {number} swaps
+ * @property {OperationsDeviceEngine[]} engines
+ */
+
+/**
+ * @typedef {object} OperationsDeviceEngine
+ * @property {string} engine
+ * @property {string[]} models
+ * @property {number} memory_megabytes
+ * @property {"away" | "working" | "idle" | "leaving"} state
  */
 
 /** @returns {Promise<Operations>} */

@@ -51,6 +51,9 @@ export function span(seconds) {
   return minutes < 60 ? `${minutes} min` : `${Math.round(minutes / 6) / 10} h`;
 }
 
+/** Memory, in the decimal units of the configuration; no line ends within. @param {number} count of megabytes */
+export const megabytes = (count) => (count < 1000 ? `${count}\u00a0MB` : `${Math.round(count / 100) / 10}\u00a0GB`);
+
 /** @param {number} count @param {string} noun */
 export const plural = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
 

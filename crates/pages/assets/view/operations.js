@@ -5,12 +5,16 @@
 
 import { operations, sleep } from "../core/api.js";
 import { h, reconcile, setAttribute, setStyle, setText } from "../core/dom.js";
-import { plural, span } from "../core/format.js";
+import { megabytes, plural, span } from "../core/format.js";
 import { closeButton, dialog } from "./dialog.js";
 
 /** @typedef {import("../core/api.js").Operations} Operations */
+/** @typedef {import("../core/api.js").OperationsDevice} OperationsDevice */
+/** @typedef {import("../core/api.js").OperationsDeviceEngine} OperationsDeviceEngine */
 
 const REFRESH_MS = 2000;
+/** What an engine does on a device that it shares. */
+const TENANT_WORDS = { away: "not loaded", working: "working", idle: "loaded, idle", leaving: "leaving" };
 
 /** Shows it, and reads it again as long as it is open. */
 export function showOperations() {
@@ -53,6 +57,7 @@ function state() {
   const running = table("Running", ["Task", "Progress", "For"], "No task runs.", runningRow);
   const none = "No worker lives: accepted tasks wait.";
   const workers = table("Workers", ["Worker", "Engines", "Busy", "Seen"], none, workerRow);
+  const devices = table("Devices", ["Device", "Engines", "Memory", "Swaps"], "", deviceRow);
   const body = h(
     "div",
     { class: "service", hidden: true },
@@ -60,6 +65,7 @@ function state() {
     queue.root,
     running.root,
     workers.root,
+    devices.root,
   );
   return {
     root: h("div", { class: "service", role: "region", "aria-label": "State of the service" }, notice, body),
@@ -72,6 +78,10 @@ function state() {
       queue.show(now.queue.map((one) => [one.model, one]));
       running.show(now.running.map((one) => [one.id, one]));
       workers.show(now.workers.map((one) => [one.id, one]));
+      const shared = sharedDevices(now);
+      devices.show(shared.map((one) => [`${one.worker.id} ${one.device.name}`, one]));
+      // Few services share a device.
+      devices.root.hidden = !shared.length;
       body.hidden = false;
       notice.hidden = true;
     },
@@ -159,6 +169,10 @@ function runningRow() {
   };
 }
 
+/** The device that a model's engine shares with others. @param {Operations["workers"][0]} worker @param {string} model */
+const sharedBy = (worker, model) =>
+  worker.devices.find(({ engines }) => engines.some(({ models }) => models.includes(model)))?.name;
+
 /** @returns {Row<Operations["workers"][0]>} */
 function workerRow() {
   const name = two();
@@ -170,7 +184,7 @@ function workerRow() {
     root: tableRow(name.root, list, busy, seen),
     show(one) {
       name.show(one.host, one.state === "serving" ? one.id : `${one.id}, ${one.state}`);
-      const engines = new Map(one.models.map(({ engine, device }) => [engine, device]));
+      const engines = new Map(one.models.map(({ model, engine, device }) => [engine, device ?? sharedBy(one, model)]));
       reconcile(list, items, [...engines.keys()], engineItem);
       for (const [engine, device] of engines) items.get(engine)?.show(engine, device ?? "its own device");
       setText(busy, `${one.running}/${one.slots}`);
@@ -183,6 +197,67 @@ function workerRow() {
 function engineItem() {
   const words = two();
   return { root: h("li", {}, words.root), show: words.show };
+}
+
+/**
+ * @typedef {object} SharedDevice
+ * @property {Operations["workers"][0]} worker
+ * @property {OperationsDevice} device
+ * @property {Operations["running"]} running tasks of the worker
+ */
+
+/** The devices that engines share, of all workers. @param {Operations} now @returns {SharedDevice[]} */
+const sharedDevices = (now) =>
+  now.workers.flatMap((worker) => {
+    const running = now.running.filter((task) => task.worker === worker.id);
+    return worker.devices.map((device) => ({ worker, device, running }));
+  });
+
+/** @returns {Row<SharedDevice>} */
+function deviceRow() {
+  const name = two();
+  const list = h("ul");
+  const fill = h("span", { class: "bar-fill" });
+  const [used, swaps] = [h("span"), h("span", { title: "Engines that left for another since the worker started" })];
+  const memory = h("span", { class: "service-memory" }, used, h("span", { class: "bar" }, fill));
+  /** @type {Map<string, ReturnType<typeof tenantItem>>} */
+  const items = new Map();
+  return {
+    root: tableRow(name.root, list, memory, swaps),
+    show({ worker, device, running }) {
+      name.show(device.name, worker.host);
+      reconcile(
+        list,
+        items,
+        device.engines.map((one) => one.engine),
+        tenantItem,
+      );
+      for (const one of device.engines) {
+        const tasks = running.filter((task) => one.models.includes(task.model));
+        items.get(one.engine)?.show(one, tasks.length);
+      }
+      setStyle(fill, { "--progress": Math.min(1, device.used_megabytes / device.memory_megabytes) });
+      setText(used, `${megabytes(device.used_megabytes)} of ${megabytes(device.memory_megabytes)}`);
+      setText(swaps, String(device.swaps));
+    },
+  };
+}
+
+/** An engine that shares a device. */
+function tenantItem() {
+  const words = two();
+  const root = h("li", {}, words.root);
+  return {
+    root,
+    /** @param {OperationsDeviceEngine} one @param {number} tasks that it works on */
+    show(one, tasks) {
+      // Most engines have one model, of the same name.
+      const models = one.models.join(", ");
+      const doing = one.state === "working" && tasks ? `working on ${plural(tasks, "task")}` : TENANT_WORDS[one.state];
+      words.show(models === one.engine ? models : `${one.engine}: ${models}`, `${doing}, ${megabytes(one.memory_megabytes)}`);
+      setAttribute(root, "data-state", one.state);
+    },
+  };
 }
 
 /** A line, and a smaller one below it. */

@@ -222,13 +222,16 @@ impl Side {
 
     async fn claim(&mut self, site: &Site, request: ClaimRequest) -> String {
         let mut told = Vec::new();
-        for claim in site.work.claim(request).await.unwrap() {
+        let is_claimable = site.work.has_claimable(&request).await.unwrap();
+        let claims = site.work.claim(request).await.unwrap();
+        assert!(is_claimable || claims.is_empty(), "{claims:?}");
+        for claim in claims {
             let is_larger = |lease: &Lease| lease.token < claim.lease.token;
             assert!(self.runs.iter().all(is_larger));
             self.runs.push(claim.lease);
             told.push((claim.task, claim.ticket));
         }
-        format!("{told:?}")
+        format!("claimable {is_claimable}: {told:?}")
     }
 
     /// One of the last runs, counted from the newest, with its number.

@@ -124,6 +124,42 @@ pub async fn a_task_that_is_to_run_alone_holds_back_all_models(harness: &impl Ha
     stores.complete(&after[0]).await.unwrap();
 }
 
+/// A worker may make room for one that is to run alone as soon as it runs nothing else, but for nothing beside it.
+pub async fn what_may_not_run_beside_others_is_not_claimable(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let [own, other] = [[MODELS[0]], [MODELS[1]]];
+    let sees = async |models: &[&str], worker: &str| {
+        let request = ClaimRequest {
+            worker: worker.to_owned(),
+            models: models.iter().map(|model| (*model).to_owned()).collect(),
+            ..claiming(1)
+        };
+        stores.work.has_claimable(&request).await.unwrap()
+    };
+    let of_other = |number| of_model(number, "one", MODELS[1]);
+    stores.submit(1, "one").await;
+    for _ in 1..=2 {
+        assert_eq!(claim(&stores, &own, 3).await.len(), 1);
+        assert_eq!(die(&stores, 3).await, (1, 0));
+    }
+    stores.submit_all([of_other(2)]).await;
+    let busy = claim(&stores, &other, 3).await;
+    stores.submit_all([of_other(3)]).await;
+    assert!(sees(&own, "worker").await && sees(&other, "worker").await);
+    assert!(claim(&stores, &own, 3).await.is_empty());
+    // Now the worker gets nothing until it is empty, and then that task.
+    assert!(sees(&own, "worker").await && !sees(&other, "worker").await);
+    assert!(sees(&other, "another").await);
+    stores.complete(&busy[0]).await.unwrap();
+    assert!(sees(&own, "worker").await);
+    let alone = claim(&stores, &own, 3).await;
+    stores.submit(4, "two").await;
+    assert!(!sees(&own, "worker").await && !sees(&other, "worker").await);
+    assert!(sees(&own, "another").await && sees(&other, "another").await);
+    stores.complete(&alone[0]).await.unwrap();
+    assert!(sees(&own, "worker").await && sees(&other, "worker").await);
+}
+
 /// Neither beside the worker's other tasks nor beside those of the same request.
 pub async fn a_task_that_is_to_run_alone_ends_the_claim_that_comes_to_it(harness: &impl Harness) {
     let stores = harness.open("store").await;

@@ -95,8 +95,11 @@ pub async fn only_served_models_are_claimed(harness: &impl Harness) {
 pub async fn a_claimable_task_is_seen_until_it_is_claimed(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let sees = async |models: &[&str]| {
-        let models: Vec<String> = models.iter().copied().map(str::to_owned).collect();
-        stores.work.has_claimable(&models).await.unwrap()
+        let request = ClaimRequest {
+            models: models.iter().copied().map(str::to_owned).collect(),
+            ..claiming(1)
+        };
+        stores.work.has_claimable(&request).await.unwrap()
     };
     let [first, second] = MODELS;
     stores.submit_all([with_images(1, "one", 1)]).await;

@@ -139,6 +139,53 @@ pub async fn a_bound_on_a_project_s_slots_holds_also_when_it_is_alone(harness: &
     assert_eq!(late[0].task.project, "late");
 }
 
+/// Also of one that has had far more than its turn.
+pub async fn a_claim_passes_over_every_project_at_its_share(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let debt = lasting(0, "late", 15, 1080);
+    stores.tasks.insert(debt).await.unwrap();
+    let past = claim(&stores, 1, 4, 1).await;
+    stores.complete(&past[0]).await.unwrap();
+    for number in 0..3 {
+        let project = format!("full {number}");
+        stores.submit(10 + number, &project).await;
+        stores.submit(20 + number, &project).await;
+    }
+    assert_eq!(claim(&stores, 3, 4, 1).await.len(), 3);
+    stores.submit(30, "late").await;
+    let late = claim(&stores, 1, 4, 1).await;
+    assert_eq!(late.len(), 1, "it has a free slot");
+    assert_eq!(late[0].task.id, id(30));
+}
+
+/// A worker must not make room for a task that it would not get.
+pub async fn what_a_share_keeps_back_is_not_claimable(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let sees = async |worker: &str, project_slots_max| {
+        let request = ClaimRequest {
+            worker: worker.to_owned(),
+            slots: 2,
+            project_slots_max,
+            ..claiming(1)
+        };
+        stores.work.has_claimable(&request).await.unwrap()
+    };
+    for number in 0..3 {
+        stores.submit(number, "many").await;
+    }
+    assert!(sees("worker", 1).await);
+    assert_eq!(claim(&stores, 1, 2, 1).await.len(), 1);
+    assert!(!sees("worker", 1).await);
+    assert!(sees("worker", 2).await && sees("another", 1).await);
+    // A slot is left only where another project waits.
+    assert!(sees("worker", 0).await);
+    stores.submit(10, "late").await;
+    assert!(sees("worker", 1).await, "that of the other project");
+    let late = claim(&stores, 1, 2, 0).await;
+    assert_eq!(late[0].task.project, "late");
+    assert!(!sees("worker", 1).await && sees("worker", 0).await);
+}
+
 /// A task that this machine cannot run at the moment must not be retried before everybody else's.
 pub async fn a_task_that_is_given_back_has_had_its_turn(harness: &impl Harness) {
     let stores = harness.open("store").await;

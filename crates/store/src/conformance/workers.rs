@@ -30,8 +30,10 @@ fn worker(id: &str, models: &[&str]) -> Announcement {
         devices: vec![SharedDevice {
             name: "gpu0".to_owned(),
             memory_megabytes: 80_000,
+            swaps: 3,
             engines: vec![DeviceEngine {
                 engine: "wan".to_owned(),
+                models: vec!["wan-480p".to_owned(), "wan-720p".to_owned()],
                 memory_megabytes: 40_000,
                 state: DeviceEngineState::Idle,
             }],

@@ -146,8 +146,8 @@ impl Work for FaultyStore {
         self.call(Method::Claim, call).await
     }
 
-    async fn has_claimable(&self, models: &[String]) -> Result<bool, StoreError> {
-        let call = self.inner.work.has_claimable(models);
+    async fn has_claimable(&self, request: &ClaimRequest) -> Result<bool, StoreError> {
+        let call = self.inner.work.has_claimable(request);
         self.call(Method::HasClaimable, call).await
     }
 

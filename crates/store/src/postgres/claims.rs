@@ -60,6 +60,33 @@ impl Operation for ClaimRequest {
     }
 }
 
+/// Whether a claim leads to a task. Reads and locks as the claim does, so that it sees the same, and changes nothing.
+#[derive(Debug)]
+pub(super) struct Claimable(pub(super) ClaimRequest);
+
+impl Operation for Claimable {
+    type Output = bool;
+
+    fn needs(&self, needs: &mut Needs) {
+        self.0.needs(needs);
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
+        let request = &self.0;
+        if request.count == 0 || !batch.is_claimable {
+            return Ok(false);
+        }
+        let part = reach(request, batch).await?;
+        let awaited = awaited(request, batch).await?;
+        let running = part.index.running().map(|record| &**record);
+        let has_next = part.index.next(request, |_| false).is_some();
+        let awaited = awaited.as_deref();
+        let leads = Claiming::leads_to_task(request, batch.now, running, awaited, has_next);
+        batch.part = Some(part);
+        Ok(leads)
+    }
+}
+
 /// The task that waits for this worker to be idle.
 async fn awaited(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Option<Arc<Record>>> {
     let alone = batch.queue.as_ref().and_then(|queue| queue.alone.as_ref());
@@ -86,12 +113,23 @@ async fn reach(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Part> {
         None => BREADTH,
     };
     let left = batch.claims.max(request.count).min(ROUND_MAX);
-    let mut part = read(request, left, breadth, batch).await?;
+    let mut part = read(request, left, (breadth, 1), batch).await?;
+    let mut depth = 1;
     // A project with only unreadable rows may have readable ones behind them.
     while part.truncated.values().any(|left| *left == 0) {
-        part = read(request, left, part.breadth * BROADER, batch).await?;
+        depth *= BROADER;
+        part = read(request, left, (part.breadth, depth), batch).await?;
     }
     Ok(part)
+}
+
+/// How many projects may have their share of the worker's slots, so that a claim passes them over.
+fn full_projects(request: &ClaimRequest) -> u64 {
+    match request.project_slots_max {
+        // All slots but one.
+        0 => 1,
+        share => (request.slots / share).clamp(1, ROUND_MAX) as u64,
+    }
 }
 
 /// Claims the tasks in this part of the queue for the request; returns their number.
@@ -148,11 +186,12 @@ impl Part {
 }
 
 /// Locks the queue, reads and locks the tasks that may be among the next `count`, and reads all
-/// tasks that the worker runs.
+/// tasks that the worker runs. Of each project it reads `breadth` times its even share, and of all that `depth` times as
+/// many.
 async fn read(
     request: &ClaimRequest,
     count: usize,
-    breadth: u64,
+    (breadth, depth): (u64, u64),
     batch: &mut Batch<'_>,
 ) -> Done<Part> {
     let mut asked = Asked::default();
@@ -164,8 +203,8 @@ async fn read(
     let each = "least($3, $5 * $3 / least($2, f.projects) + 1)";
     let candidates = candidates(1, "p.turn, h.seq", each)
         .texts(request.models.clone())
-        .int(reach + 1)
-        .int(reach)
+        .int(reach + full_projects(request))
+        .int(reach.saturating_mul(depth))
         .texts(changed.collect())
         .int(breadth);
     let candidates = asked.add(candidates);
@@ -221,7 +260,7 @@ async fn runs(found: &[Row], batch: &Batch<'_>) -> Done<Vec<Arc<Record>>> {
 }
 
 /// How many tasks were read of the projects and models of which not all were read that a claim of `reach` tasks may
-/// come to. Those that cannot be read do not count.
+/// come to. Those that cannot be read do not count: behind them may be others.
 fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, String), usize>> {
     let mut read: HashMap<(String, String), (u64, usize)> = HashMap::new();
     let mut limits = HashMap::new();
@@ -233,9 +272,9 @@ fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, 
         *rows += 1;
         *readable += usize::from(index.get(rows::id(row)?).is_some());
     }
-    let cut = read.into_iter().filter(|(place, (rows, _))| {
+    let cut = read.into_iter().filter(|(place, (rows, readable))| {
         let limit = limits.get(place).copied().unwrap_or(reach);
-        limit < reach && *rows >= limit
+        *rows >= limit && (*readable as u64) < reach
     });
     Ok(cut
         .map(|(place, (_, readable))| (place, readable))

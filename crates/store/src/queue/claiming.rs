@@ -39,6 +39,19 @@ impl<'a> Claiming<'a> {
         }
     }
 
+    /// Whether a claim leads to the task whose turn it is (`has_next`): it would get that now, or holds the worker back
+    /// until it can, for a task of its own models that must run alone.
+    pub(crate) fn leads_to_task<'r>(
+        request: &ClaimRequest,
+        now: Reading,
+        running: impl Iterator<Item = &'r Record>,
+        awaited: Option<&Record>,
+        has_next: bool,
+    ) -> bool {
+        let awaited = awaited.filter(|one| !request.models.contains(&one.task.spec.model));
+        has_next && Claiming::begin(request, now, running, awaited).is_open()
+    }
+
     /// Whether another task may be claimed.
     pub(crate) const fn is_open(&self) -> bool {
         !self.is_closed && self.claims.len() < self.request.count

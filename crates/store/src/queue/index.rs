@@ -119,11 +119,6 @@ impl Index {
         self.records.get(&self.claimable.next(models, may)?)
     }
 
-    /// Whether a task of these models may be claimed.
-    pub(crate) fn has_claimable(&self, models: &[String]) -> bool {
-        self.claimable.next(models, |_, _| true).is_some()
-    }
-
     /// Number of tasks of each project that this worker runs.
     fn runs_of(&self, worker: &str) -> HashMap<&str, u64> {
         let mut runs = HashMap::new();

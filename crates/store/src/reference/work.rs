@@ -42,10 +42,17 @@ impl Work for ReferenceStore {
         Ok(self.state().claim(&request))
     }
 
-    async fn has_claimable(&self, models: &[String]) -> Result<bool, StoreError> {
+    async fn has_claimable(&self, request: &ClaimRequest) -> Result<bool, StoreError> {
         let state = self.state();
-        let mut claimable = state.unfinished().filter(|record| record.is_claimable());
-        Ok(claimable.any(|record| models.contains(&record.task.spec.model)))
+        let (running, awaited) = (state.running(), state.awaited(request));
+        let has_next = state.next(request).is_some();
+        Ok(Claiming::leads_to_task(
+            request,
+            state.now(),
+            running,
+            awaited,
+            has_next,
+        ))
     }
 
     async fn renew(
@@ -133,9 +140,7 @@ impl State {
 
     fn claim(&mut self, request: &ClaimRequest) -> Vec<Claim> {
         self.forecasts.learn(request);
-        let awaited = self.alone.as_ref().and_then(|next| next.awaits(request));
-        let awaited = awaited.and_then(|id| self.records.get(&id));
-        let awaited = awaited.map(|record| &**record);
+        let awaited = self.awaited(request);
         let mut claiming = Claiming::begin(request, self.now(), self.running(), awaited);
         while claiming.is_open()
             && let Some(before) = self.next(request)
@@ -151,6 +156,13 @@ impl State {
             claiming.add(&after, token);
         }
         claiming.claims()
+    }
+
+    /// The task that waits for the requesting worker to be empty.
+    fn awaited(&self, request: &ClaimRequest) -> Option<&Record> {
+        let awaited = self.alone.as_ref().and_then(|next| next.awaits(request));
+        let awaited = awaited.and_then(|id| self.records.get(&id));
+        awaited.map(|record| &**record)
     }
 
     /// The task to claim next: the first one of the project whose turn it is, unless that has

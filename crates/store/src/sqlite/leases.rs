@@ -1,5 +1,7 @@
 //! Runs: claims, and the events that lease holders apply to their tasks.
 
+use std::sync::Arc;
+
 use kinora_contract::lifecycle::{Record, Refused};
 use kinora_contract::{State, TaskId};
 
@@ -18,10 +20,8 @@ impl Operation for ClaimRequest {
         let queue = batch.queue();
         let running = queue.running().map(|record| &**record);
         let mut claiming = Claiming::begin(self, batch.now, running, queue.awaiting(self));
-        let unsettled = batch.standing().unsettled;
-        let is_held = |record: &Record| unsettled && alone::must_wait(record, self);
         while claiming.is_open()
-            && let Some(before) = batch.queue().next(self, is_held).cloned()
+            && let Some(before) = next(self, batch).cloned()
         {
             if let Err(next) = claiming.admit(&before) {
                 batch.wait_alone(next);
@@ -44,6 +44,31 @@ impl Operation for ClaimRequest {
             .into_iter()
             .map(|claim| unattended(release(claim.lease)))
             .collect()
+    }
+}
+
+/// The task to claim next. In a process that may be in a crash loop, projects wait with a task that must run alone.
+fn next<'b>(request: &ClaimRequest, batch: &'b Batch<'_>) -> Option<&'b Arc<Record>> {
+    let is_unsettled = batch.standing().unsettled;
+    let is_held = |record: &Record| is_unsettled && alone::must_wait(record, request);
+    batch.queue().next(request, is_held)
+}
+
+/// Whether a claim leads to a task.
+#[derive(Debug)]
+pub(super) struct Claimable(pub(super) ClaimRequest);
+
+impl Operation for Claimable {
+    type Output = bool;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
+        let (request, queue) = (&self.0, batch.queue());
+        let running = queue.running().map(|record| &**record);
+        let awaited = queue.awaiting(request);
+        let has_next = next(request, batch).is_some();
+        Ok(Claiming::leads_to_task(
+            request, batch.now, running, awaited, has_next,
+        ))
     }
 }
 

@@ -34,18 +34,6 @@ impl Operation for Count {
     }
 }
 
-/// Whether a task of these models may be claimed.
-#[derive(Debug)]
-pub(super) struct Claimable(pub(super) Vec<String>);
-
-impl Operation for Claimable {
-    type Output = bool;
-
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
-        Ok(batch.queue().has_claimable(&self.0))
-    }
-}
-
 /// Records the size of a task's fetched references.
 #[derive(Debug)]
 pub(super) struct ChargeReferences {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kinora_contract::{ManualClock, State};
 use kinora_store::conformance::bench::Bench as _;
-use kinora_store::conformance::fixtures::{NOW, actor, id, with_images};
+use kinora_store::conformance::fixtures::{NOW, actor, claiming, id, with_images};
 use kinora_store::{
     NewKey, OpenError, OpenOptions, Scope, StoreError, migrate, open, open_keys, open_snapshot,
     open_source,
@@ -99,6 +99,7 @@ async fn a_task_of_a_newer_version_is_passed_over_and_never_misread() {
     );
     assert_eq!(site.claim_one().await.task.id, id(3));
     assert!(site.claim(9).await.is_empty());
+    assert!(!site.work.has_claimable(&claiming(1)).await.unwrap());
     let read = site.tasks.get("one", id(1)).await;
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
     // Nothing of it was changed; it can be deleted, and the sums follow.
@@ -109,6 +110,21 @@ async fn a_task_of_a_newer_version_is_passed_over_and_never_misread() {
     }
     let sums = "SELECT bytes, tasks, waiting, unfinished FROM projects";
     assert_eq!(Server::shared().run(&url, sums), "0|0|0|0");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_task_is_not_claimable_and_hides_none_behind_it() {
+    let url = database().await;
+    let site = open_now(&url).await;
+    let sees = async || site.work.has_claimable(&claiming(1)).await.unwrap();
+    site.submit(1, "one").await;
+    assert!(sees().await);
+    Server::shared().run(&url, "UPDATE tasks SET spec = '{'");
+    assert!(!sees().await);
+    assert!(site.claim(9).await.is_empty());
+    site.submit(2, "one").await;
+    assert!(sees().await);
+    assert_eq!(site.claim_one().await.task.id, id(2));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

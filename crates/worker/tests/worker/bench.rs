@@ -10,8 +10,8 @@ use kinora_blobs::faulty::{self as blobs, FaultyBlobs};
 use kinora_blobs::{BlobStore, LocalBlobs};
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, Clock, FailureCode, FrameSize, Inputs, ManualClock, Phase, Readiness, RunningClock,
-    Seconds, Size, State, Task, TaskId, VideoSpec,
+    Artifact, Clock, FailureCode, FrameSize, Inputs, ManualClock, Phase, Priority, Readiness,
+    RunningClock, Seconds, Size, State, Task, TaskId, VideoSpec,
 };
 use kinora_media::{InProcess, RecorderOptions};
 use kinora_scratch::Scratch;
@@ -201,17 +201,30 @@ impl Bench {
         self.submit_spec(spec(model)).await
     }
 
+    pub(crate) async fn submit_high(&self, model: &str) -> TaskId {
+        self.insert(PROJECT, spec(model), Priority::High).await
+    }
+
     pub(crate) async fn submit_spec(&self, spec: VideoSpec) -> TaskId {
+        self.insert(PROJECT, spec, Priority::Normal).await
+    }
+
+    /// Submits a task of another project.
+    pub(crate) async fn submit_as(&self, project: &str, model: &str) -> TaskId {
+        self.insert(project, spec(model), Priority::Normal).await
+    }
+
+    async fn insert(&self, project: &str, spec: VideoSpec, priority: Priority) -> TaskId {
         let number = self.submitted.fetch_add(1, Ordering::SeqCst);
         let mut random = [0; 10];
         random[2..].copy_from_slice(&number.to_be_bytes());
         let id = TaskId::from_parts(NOW + number, random);
         let new = NewTask {
             id,
-            project: PROJECT.to_owned(),
+            project: project.to_owned(),
             spec,
             metadata: BTreeMap::new(),
-            priority: Default::default(),
+            priority,
             idempotency: None,
             callback: None,
             trace: None,

@@ -15,38 +15,39 @@ use crate::engines::{Act, Puppet};
 use crate::lodger::{Lodger, Memory};
 
 const IDLE: Duration = Duration::from_secs(300);
-const AGE: Duration = Duration::from_secs(120);
+pub(crate) const AGE: Duration = Duration::from_secs(120);
 /// Models of the first, the second and an engine without a device.
-const FIRST: &str = "first";
-const SECOND: &str = "second";
-const FREE: &str = "free";
+pub(crate) const FIRST: &str = "first";
+pub(crate) const SECOND: &str = "second";
+pub(crate) const FREE: &str = "free";
 
 /// Two engines of 60 on a device with 100, one seat each, and an engine beside it.
-struct Shared {
-    bench: Bench,
-    memory: Arc<Memory>,
+pub(crate) struct Shared {
+    pub(crate) bench: Bench,
+    pub(crate) memory: Arc<Memory>,
     first: Arc<Puppet>,
     second: Arc<Puppet>,
+    pub(crate) free: Arc<Puppet>,
     patience: Arc<ManualClock>,
 }
 
 impl Shared {
-    fn new(first: Act, second: Act) -> Self {
+    pub(crate) fn new(first: Act, second: Act) -> Self {
         Self {
             bench: Bench::new(),
             memory: Arc::default(),
             first: Arc::new(Puppet::new(first)),
             second: Arc::new(Puppet::new(second)),
+            free: Arc::new(Puppet::new(Act::Good)),
             patience: Arc::new(ManualClock::at(NOW)),
         }
     }
 
-    fn worker(&self, slots: usize) -> Worker {
+    pub(crate) fn worker(&self, slots: usize) -> Worker {
         self.worker_with_seats(slots, 1)
     }
 
     fn worker_with_seats(&self, slots: usize, seats: usize) -> Worker {
-        let free = Arc::new(Puppet::new(Act::Good));
         let served = |engine: Maker, seats: Option<usize>| Served {
             engine,
             // The tests' clock may pass hours.
@@ -79,7 +80,10 @@ impl Shared {
         let now = self.patience.steady();
         let device = Device::new("gpu0".to_owned(), 100, patience, tenants, now);
         let models = engines.map(|(name, engine)| (name.to_owned(), served(engine, Some(seats))));
-        let free = (FREE.to_owned(), served(Maker::Frames(free.clone()), None));
+        let free = (
+            FREE.to_owned(),
+            served(Maker::Frames(self.free.clone()), None),
+        );
         let mut worker = self.bench.worker(&self.first);
         worker.lineup = Lineup::new(models.into_iter().chain([free])).sharing([device]);
         worker.patience = self.patience.clone();
@@ -87,7 +91,7 @@ impl Shared {
         worker
     }
 
-    fn pass(&self, time: Duration) {
+    pub(crate) fn pass(&self, time: Duration) {
         self.patience
             .advance(u64::try_from(time.as_millis()).unwrap());
     }
@@ -210,6 +214,34 @@ async fn a_rare_model_waits_for_the_age_limit_and_no_longer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_high_task_unloads_no_engine_with_tasks_and_goes_first_when_its_own_has_room() {
+    let shared = Shared::new(Act::Held, Act::Held);
+    let running = Running::start(shared.worker(2));
+    let mut normal = Vec::new();
+    for _ in 0..5 {
+        normal.push(shared.bench.submit_to(FIRST).await);
+    }
+    until("the first works", async || shared.first.started() == 1).await;
+    let before = shared.bench.submit_to(SECOND).await;
+    let high = shared.bench.submit_high(SECOND).await;
+    shared.pass(AGE - Duration::from_secs(1));
+    shared.first.release_one();
+    until("a normal one runs", async || shared.first.started() == 2).await;
+    shared.goes_round().await;
+    shared.waits(high).await;
+    shared.pass(Duration::from_secs(1));
+    shared.goes_round().await;
+    shared.first.release_one();
+    until("the high one works", async || shared.second.at_work() == 1).await;
+    shared.waits(before).await;
+    assert_eq!(shared.first.started(), 2, "the others wait meanwhile");
+    shared.second.release();
+    shared.bench.completes(high).await;
+    normal.push(before);
+    all_end_within_the_budget(&shared, running, normal).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_engine_whose_runs_overlap_lets_them_end_for_one_that_has_waited_too_long() {
     let shared = Shared::new(Act::Held, Act::Good);
     let running = Running::start(shared.worker_with_seats(3, 2));
@@ -315,7 +347,20 @@ async fn operators_see_what_is_loaded() {
     })
     .await;
     let device = shown().await;
-    assert_eq!(device.used_megabytes(), 60);
-    assert_eq!(device.engines[1].state, DeviceEngineState::Away);
+    assert_eq!((device.used_megabytes(), device.swaps), (60, 0));
+    let second = &device.engines[1];
+    assert_eq!(
+        (second.state, second.models.as_slice()),
+        (DeviceEngineState::Away, [SECOND.to_owned()].as_slice())
+    );
+    let second = shared.bench.submit_to(SECOND).await;
+    shared.bench.completes(second).await;
+    until("the swap is shown", async || shown().await.swaps == 1).await;
+    shared.pass(IDLE);
+    until("nothing is loaded", async || {
+        shown().await.used_megabytes() == 0
+    })
+    .await;
+    assert_eq!(shown().await.swaps, 1, "nobody needed its room");
     running.drained().await;
 }

@@ -20,6 +20,8 @@ mod engines;
 mod failures;
 mod films;
 mod held;
+mod in_vain;
+mod leftovers;
 mod lengths;
 mod life;
 mod lodger;

@@ -1,20 +1,16 @@
 """Reads a model's JSON files, and describes the engine from them. Imports neither torch nor diffusers."""
 
-import json
 from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Any
 
 from .._description import Description, Features, Frames
 from ._families import FAMILIES, UNSPLIT, Family
+from ._files import INDEX, missing, read_json
 from ._length import HEAD
 from ._modular import INDEX as MODULAR_INDEX
 from ._modular import OFFLOADS as MODULAR_OFFLOADS
 from ._modular import is_modular
 from ._settings import Settings
-
-INDEX = "model_index.json"
 
 
 def describe(settings: Settings) -> Description:
@@ -51,11 +47,11 @@ def pipeline_class(model: str) -> str:
     """The class that `model_index.json` names.
 
     Raises:
-        ValueError: there is no such file.
+        ValueError: the file cannot be had.
     """
-    index = _json(model, INDEX) or _json(model, MODULAR_INDEX)
+    index = read_json(model, INDEX) or read_json(model, MODULAR_INDEX)
     if index is None:
-        raise ValueError(f"{model} has no {INDEX} here; if it is a repository id, download it first or set settings.pipeline")
+        raise ValueError(missing(model))
     return str(index["_class_name"])
 
 
@@ -69,7 +65,7 @@ def _refuse(class_name: str, settings: Settings) -> None:
 
 def _has_part(model: str, name: str) -> bool:
     """Whether `model_index.json` names a class for an optional part."""
-    part = (_json(model, INDEX) or {}).get(name)
+    part = (read_json(model, INDEX) or {}).get(name)
     return isinstance(part, list) and part[-1] is not None
 
 
@@ -77,32 +73,13 @@ def _corrected(family: Family, class_name: str, settings: Settings) -> Family:
     """Wan's grid depends on its decoder: 16 pixels, but 32 for TI2V-5B, which also runs at 24 frames per second."""
     if not class_name.startswith("Wan"):
         return family
-    vae = _json(settings.model, "vae/config.json") or {}
-    transformer = _json(settings.model, "transformer/config.json") or {}
+    vae = read_json(settings.model, "vae/config.json") or {}
+    transformer = read_json(settings.model, "transformer/config.json") or {}
     patch = transformer.get("patch_size") or [1, 2, 2]
     scale = int(vae.get("scale_factor_spatial") or 8)
     if scale == 16:
         family = replace(family, fps=24)
     return replace(family, size_multiple=scale * int(patch[1]))
-
-
-def _json(model: str, name: str) -> dict[str, Any] | None:
-    path = Path(model) / name
-    if not path.is_file():
-        path = _cached(model, name) or path
-    return json.loads(path.read_bytes()) if path.is_file() else None
-
-
-def _cached(model: str, name: str) -> Path | None:
-    """The file in the local cache of the hub, which may need a download first."""
-    if model.count("/") != 1 or model.startswith((".", "/", "~")):
-        return None
-    try:
-        from huggingface_hub import hf_hub_download
-
-        return Path(hf_hub_download(model, name))
-    except Exception:
-        return None
 
 
 def _diffusers_version() -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ._files import INDEX, missing, read_json
 from ._index import pipeline_class
 from ._modular import is_modular, load_modular, place_modular
 from ._settings import Settings
@@ -48,7 +49,13 @@ def _loaded(diffusers: Any, settings: Settings, dtype: Any, options: dict[str, A
     if is_modular(settings.pipeline or pipeline_class(settings.model)):
         return load_modular(diffusers, settings, dtype, options)
     base = getattr(diffusers, settings.pipeline) if settings.pipeline else diffusers.DiffusionPipeline
-    return base.from_pretrained(settings.model, dtype=dtype, **options)
+    try:
+        return base.from_pretrained(settings.model, dtype=dtype, **options)
+    except OSError as error:
+        if read_json(settings.model, INDEX) is not None:
+            raise
+        # Of diffusers, it names a stack trace and `local_files_only`, which operators do not have.
+        raise ValueError(missing(settings.model)) from error
 
 
 def denoisers(pipe: Any) -> list[Any]:

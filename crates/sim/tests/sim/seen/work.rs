@@ -261,8 +261,8 @@ impl Work for SeenStore {
         self.way.there_and_back(call).await
     }
 
-    async fn has_claimable(&self, models: &[String]) -> Result<bool, StoreError> {
-        let call = self.inner.work.has_claimable(models);
+    async fn has_claimable(&self, request: &ClaimRequest) -> Result<bool, StoreError> {
+        let call = self.inner.work.has_claimable(request);
         self.way.there_and_back(call).await
     }
 

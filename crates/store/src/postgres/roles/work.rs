@@ -8,7 +8,7 @@ use kinora_contract::lifecycle::Record;
 use tokio::sync::watch;
 
 use super::super::acts::{self, Leased};
-use super::super::fault::Fault;
+use super::super::claims::Claimable;
 use super::super::statement::Statement;
 use super::super::{PostgresStore, rows};
 use crate::act::Act;
@@ -44,15 +44,18 @@ impl Work for PostgresStore {
         self.queue.call(request).await
     }
 
-    async fn has_claimable(&self, models: &[String]) -> Result<bool, StoreError> {
+    async fn has_claimable(&self, request: &ClaimRequest) -> Result<bool, StoreError> {
+        // Usually nothing waits, which costs no lock to see.
         let ask = format!(
-            "SELECT EXISTS (SELECT 1 FROM tasks WHERE place = {} AND model = ANY($1))",
+            "SELECT 1 FROM tasks WHERE place = {} AND model = ANY($1) LIMIT 1",
             rows::CLAIMABLE
         );
-        let ask = Statement::new(ask).texts(models.to_vec());
-        let found = self.reader.query(ask).await?;
-        let is_there = |row: &tokio_postgres::Row| row.try_get(0).map_err(Fault::from);
-        Ok(found.first().map(is_there).transpose()?.unwrap_or(false))
+        let ask = Statement::new(ask).texts(request.models.clone());
+        let waiting = self.reader.query(ask).await?;
+        if waiting.is_empty() {
+            return Ok(false);
+        }
+        self.queue.call(Claimable(request.clone())).await
     }
 
     async fn renew(

@@ -7,7 +7,7 @@ use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
 use tokio::sync::watch;
 
-use super::super::leases::Leased;
+use super::super::leases::{Claimable, Leased};
 use super::super::{SqliteStore, fetches, starts, usage};
 use crate::act::Act;
 use crate::{
@@ -47,8 +47,8 @@ impl Work for SqliteStore {
         self.writer.call(request).await
     }
 
-    async fn has_claimable(&self, models: &[String]) -> Result<bool, StoreError> {
-        self.writer.call(usage::Claimable(models.to_vec())).await
+    async fn has_claimable(&self, request: &ClaimRequest) -> Result<bool, StoreError> {
+        self.writer.call(Claimable(request.clone())).await
     }
 
     async fn renew(
