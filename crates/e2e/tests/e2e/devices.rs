@@ -79,10 +79,19 @@ fn of_owner(data: &DataFolder) -> Vec<String> {
     let processes = std::fs::read_dir("/proc").unwrap();
     let numbers = processes.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let is_engine = |number: &String| {
-        let read = |name: &str| std::fs::read(format!("/proc/{number}/{name}")).unwrap_or_default();
-        let has = |bytes: Vec<u8>, part: &str| String::from_utf8_lossy(&bytes).contains(part);
-        // Its watcher is another process, of the same environment.
-        has(read("cmdline"), "-m\0kinora_engine\0") && has(read("environ"), &owner)
+        let read = |name: &str| {
+            let bytes = std::fs::read(format!("/proc/{number}/{name}")).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        // It leads its group. Its watcher, which does not, has the same command line until it has become one.
+        let stat = read("stat");
+        let group = stat
+            .rsplit(')')
+            .next()
+            .and_then(|rest| rest.split_whitespace().nth(2));
+        group == Some(number)
+            && read("cmdline").contains("-m\0kinora_engine\0")
+            && read("environ").contains(&owner)
     };
     numbers.filter(is_engine).collect()
 }
