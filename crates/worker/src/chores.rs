@@ -1,10 +1,18 @@
 //! Leased chores outside the store: files to remove and upstream jobs to cancel. Any process may
-//! take them, and the process that does the work settles them.
+//! take them, and the process that does the work settles them. Each kind is a service of its own:
+//! a result store that does not answer delays neither a sweep nor a cancel. A stop abandons the
+//! chores in progress, and another process takes them after their lease.
+
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
-use kinora_store::{CallOff, Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, StoreError};
+use kinora_contract::Stopwatch;
+use kinora_store::{
+    CallOff, Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Outage, StoreError,
+};
 
+use crate::drain::Shutdown;
 use crate::maker::Maker;
 use crate::worker::Worker;
 
@@ -12,11 +20,10 @@ use crate::worker::Worker;
 const FILES: usize = 200;
 /// Maximum number of concurrent removals: each waits for a sync.
 const REMOVALS: usize = 4;
-/// Maximum number of upstream jobs cancelled at a time: each takes at most two seconds, and a sweep
-/// has other work.
+/// Maximum number of upstream jobs cancelled at a time; each takes at most two seconds.
 const CALL_OFFS: usize = 16;
-/// How long the chores of a worker that died wait for another one. A slow batch may take longer: doing a chore twice does
-/// no harm.
+/// How long the chores of a worker that died or stopped wait for another one. A slow batch may take longer: doing a chore
+/// twice does no harm.
 const LEASE_MS: u64 = 60 * 1000;
 /// Pause after the first failure; it doubles up to the longest.
 const FIRST_PAUSE_MS: u64 = 5_000;
@@ -24,8 +31,60 @@ const LONGEST_PAUSE_MS: u64 = 5 * 60 * 1000;
 /// After this many failures, over more than an hour, give up on an upstream job: it has long ended.
 const CALL_OFF_ATTEMPTS_MAX: u32 = 20;
 
+/// Removes files at the interval of sweeps, until a drain begins.
+pub(crate) async fn remove_files_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
+    tokio::select! {
+        biased;
+        () = shutdown.draining() => {}
+        () = keep_removing_files(&worker) => {}
+    }
+}
+
+/// While there is more to do, it pauses for as long as the last round took: clients can create files to
+/// remove faster than the interval allows, and half of the store's time belongs to others.
+async fn keep_removing_files(worker: &Worker) {
+    let every = worker.settings.sweep_every;
+    let outage = Outage::of("removals of files", &worker.clock);
+    loop {
+        let begun = Stopwatch::start(&worker.patience);
+        let more = note(&outage, remove_files(worker).await).unwrap_or(false);
+        let pause = if more {
+            begun.elapsed().min(every)
+        } else {
+            every
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Cancels upstream jobs at the interval of sweeps, until a drain begins.
+pub(crate) async fn call_off_jobs_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
+    tokio::select! {
+        biased;
+        () = shutdown.draining() => {}
+        () = keep_calling_off_jobs(&worker) => {}
+    }
+}
+
+async fn keep_calling_off_jobs(worker: &Worker) {
+    let outage = Outage::of("cancels of upstream jobs", &worker.clock);
+    loop {
+        note(&outage, call_off_jobs(worker).await);
+        tokio::time::sleep(worker.settings.sweep_every).await;
+    }
+}
+
+/// The outcome of a round, unless the store failed it: then the next round retries.
+fn note<T>(outage: &Outage, done: Result<T, StoreError>) -> Option<T> {
+    match &done {
+        Ok(_) => outage.note_success(),
+        Err(error) => outage.note_failure(error),
+    }
+    done.ok()
+}
+
 /// Removes files that are no longer needed; returns whether more are due now.
-pub(crate) async fn remove_files(worker: &Worker) -> Result<bool, StoreError> {
+async fn remove_files(worker: &Worker) -> Result<bool, StoreError> {
     let chores = take(worker, ChoreKind::RemoveFile, FILES).await?;
     let is_full = chores.len() == FILES;
     let removals = stream::iter(chores).map(|chore| remove_file(worker, chore));
@@ -55,7 +114,7 @@ async fn remove_file(worker: &Worker, chore: Chore) -> ChoreDone {
 /// Cancels upstream jobs of tasks that ended without a result: nobody needs them and they may cost
 /// money. The run of a cancelled task does this itself; this covers tasks that had no run at that
 /// moment, and servers that did not answer.
-pub(crate) async fn call_off_jobs(worker: &Worker) -> Result<(), StoreError> {
+async fn call_off_jobs(worker: &Worker) -> Result<(), StoreError> {
     // A worker whose engine makes frames began nothing elsewhere: it must not use up the attempts of one that did.
     let models = worker.lineup.film_models();
     if models.is_empty() {

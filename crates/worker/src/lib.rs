@@ -12,8 +12,8 @@
 //! 4. [`keeper`](mod@keeper): keeps the leases of all runs; [`watch`](mod@watch): ends a run whose lease is gone,
 //!    or whose engine stands still.
 //! 5. [`sweep`](mod@sweep): picks up expired leases and results, by a wall clock that [`trust`](mod@trust) believes
-//!    and leases that no [`stall`](mod@stall) of the process has let run out, and does the [`chores`](mod@chores) that the
-//!    store leaves; [`drain`](mod@drain): the orderly stop.
+//!    and leases that no [`stall`](mod@stall) of the process has let run out; [`chores`](mod@chores): what the store
+//!    leaves to do elsewhere; [`drain`](mod@drain): the orderly stop.
 //! 6. [`announce`](mod@announce): tells the store's registry that this worker lives, and what it serves.
 //! 7. [`fault`](mod@fault): which errors are this machine's; their tasks go back to the queue, and
 //!    [`backoff`](mod@backoff) holds further claims back until [`probe`](mod@probe) finds that results
@@ -134,7 +134,7 @@ impl Worker {
         running
     }
 
-    /// Does only the chores that need no engine, until `shutdown`: sweeps, file removals, the
+    /// Does only the work that needs no engine, until `shutdown`: sweeps, file removals, the
     /// search for orphans. For a process that serves only the API: its store must be tidied even
     /// without a worker.
     pub async fn tend(self, shutdown: Shutdown) {
@@ -152,6 +152,10 @@ fn tending(sweeper: Sweeper, worker: &Arc<Worker>, shutdown: &Shutdown) -> JoinS
     let mut services = JoinSet::new();
     let (own, stop) = both();
     services.spawn(sweeper.sweep_until_drain(own, stop));
+    let (own, stop) = both();
+    services.spawn(chores::remove_files_until_drain(own, stop));
+    let (own, stop) = both();
+    services.spawn(chores::call_off_jobs_until_drain(own, stop));
     let (own, stop) = both();
     services.spawn(orphans::sweep_orphans_until_drain(own, stop));
     let (own, stop) = both();

@@ -42,12 +42,6 @@ impl Stall {
         self.looked = now;
     }
 
-    /// Skips work that no renewal waits for, such as file removals. A pause follows it, during
-    /// which renewals arrive even if the process stood still.
-    pub(crate) const fn pass_over(&mut self, now: Duration) {
-        self.looked = now;
-    }
-
     /// Whether leases that have expired by `now` may belong to healthy runs.
     pub(crate) fn spares_leases(&self, now: Duration) -> bool {
         self.spares_until.is_some_and(|until| now < until)
@@ -89,15 +83,6 @@ mod tests {
             stall.look(now);
             assert!(!stall.spares_leases(now));
         }
-    }
-
-    #[test]
-    fn work_for_which_no_renewal_waits_is_no_stall() {
-        let mut stall = Stall::new(LEASE, BEGUN);
-        let done = BEGUN + 2 * LEASE;
-        stall.pass_over(done);
-        stall.look(done);
-        assert!(!stall.spares_leases(done));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Handles expired leases, expired results, and the chores outside the store for tasks that are
-//! gone ([`chores`]). Any number of sweepers may run; each change is the store's own
+//! Handles expired leases and expired results, in the store alone: the [`chores`](mod@crate::chores) that they
+//! leave outside of it are other services. Any number of sweepers may run; each change is the store's own
 //! compare-and-set. Nothing expires while the wall clock is not trusted.
 
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use kinora_contract::limits::IDEMPOTENCY_HOURS;
 use kinora_contract::{Clock, Reading, Stopwatch};
 use kinora_store::{ExpiryCursor, Postpone, StoreError, SweepRequest, Swept};
 
-use crate::chores;
 use crate::drain::Shutdown;
 use crate::stall::Stall;
 use crate::trust::Trust;
@@ -50,8 +49,8 @@ impl Sweeper {
     }
 
     /// Sweeps at the configured interval, after one such pause, until a drain begins. While there
-    /// is more to do, it pauses for as long as the last sweep took: clients can create files to
-    /// remove faster than the interval allows, and half of the store's time belongs to others.
+    /// is more to do, it pauses for as long as the last sweep took: half of the store's time belongs
+    /// to others.
     pub(crate) async fn sweep_until_drain(mut self, worker: Arc<Worker>, shutdown: Shutdown) {
         let every = worker.settings.sweep_every;
         while !shutdown.is_draining() {
@@ -61,7 +60,12 @@ impl Sweeper {
                 () = shutdown.draining() => return,
                 () = self.rest(pause) => {}
             }
-            self.sweep_once(&worker).await;
+            // The store completes a sweep whose caller is gone, or does not begin it.
+            tokio::select! {
+                biased;
+                () = shutdown.draining() => return,
+                () = self.sweep_once(&worker) => {}
+            }
         }
     }
 
@@ -86,7 +90,7 @@ impl Sweeper {
         // After an outage, runs have until the next sweep to renew their leases.
         let more = !after_outage && matches!(swept, Ok(true));
         self.more = more.then(|| begun.elapsed());
-        self.stall.pass_over(self.clock.steady());
+        self.stall.look(self.clock.steady());
         if let Err(error) = swept {
             tracing::warn!(%error, "sweep failed; retrying later");
         }
@@ -105,10 +109,7 @@ impl Sweeper {
             tracing::warn!(%error, "expiry not postponed yet; nothing expires until it is");
             false
         });
-        let more = swept.more || moving;
-        let more_files = chores::remove_files(worker).await?;
-        chores::call_off_jobs(worker).await?;
-        Ok(more || more_files)
+        Ok(swept.more || moving)
     }
 
     fn request(&mut self, worker: &Worker, reading: Reading) -> SweepRequest {

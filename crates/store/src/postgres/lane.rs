@@ -1,16 +1,17 @@
 //! A lane: a task that owns one writing connection. It takes all queued jobs into one transaction,
 //! commits it, makes the result visible to readers of this process, and only then answers. A job
-//! that fails does not fail its neighbours. If the connection breaks during a commit, the lane
-//! looks up the outcome before it answers.
+//! that fails does not fail its neighbours. If the answer to a commit is lost or does not come, the lane
+//! looks up the outcome before it answers ([`outcome`]).
+
+mod outcome;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use kinora_contract::Stopwatch;
+use kinora_contract::{Stopwatch, TaskId};
 use tokio::sync::mpsc;
-use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
+use self::outcome::Unknown;
 use super::begin::{Judges, Origin, begin};
 use super::cache::Begun;
 use super::commit::{Committed, Ended};
@@ -33,6 +34,7 @@ const BATCH_MAX: usize = 512;
 const BATCH_BYTES_MAX: usize = 16 << 20;
 /// Attempts at a transaction that deadlocks or loses its connection.
 const ATTEMPTS_MAX: u32 = 4;
+const NO_ANSWER: &str = "the server does not answer";
 
 /// The handle of a lane. Dropping it lets the lane finish its queued jobs.
 #[derive(Clone, Debug)]
@@ -51,6 +53,8 @@ impl Lane {
             session: None,
             origin: Origin { lane: id, batch: 0 },
             own: jobs.downgrade(),
+            unknown: None,
+            owed: Vec::new(),
         };
         connector.spawn(state.serve(queue));
         Self { jobs }
@@ -78,6 +82,20 @@ struct State {
     backoff: Backoff,
     origin: Origin,
     own: mpsc::WeakSender<Box<dyn Job>>,
+    /// The last transaction, if nobody knows yet whether it was committed.
+    unknown: Option<Unknown>,
+    /// Jobs that undo what callers were told had failed; they come before all others.
+    owed: Vec<Box<dyn Job>>,
+}
+
+/// What a transaction has come to so far.
+#[derive(Default)]
+struct Tried {
+    failures: Failures,
+    /// Tasks that answers show as they were.
+    unchanged: Vec<TaskId>,
+    /// Its changes, from when its commit is sent.
+    sent: Option<Committed>,
 }
 
 /// For each job of a transaction, why it failed.
@@ -86,9 +104,9 @@ type Failures = Vec<Option<StoreError>>;
 /// Why an attempt at a transaction failed.
 enum Missed {
     /// Retry at once, with the connection if there still is one.
-    Again(Error),
+    Again(String),
     /// The server refuses a statement of one of the jobs.
-    Refused(Error),
+    Refused(String),
     Failed(StoreError),
 }
 
@@ -107,19 +125,20 @@ impl State {
             // The callers just answered may have more.
             tokio::task::yield_now().await;
             fill(&mut jobs, &mut queue);
-            let failures = self.commit(&mut jobs).await;
+            let failures = self.catch_up_and_commit(&mut jobs).await;
             for (job, failure) in jobs.drain(..).zip(failures) {
                 self.send_all(job.answer(failure));
             }
         }
     }
 
-    /// The next job; `Some(None)` when it is time to check whether the server accepts writes again.
+    /// The next job; `Some(None)` when it is time to check whether the server accepts writes again, and what is left
+    /// to catch up on.
     async fn next_job(
-        &self,
+        &mut self,
         queue: &mut mpsc::Receiver<Box<dyn Job>>,
     ) -> Option<Option<Box<dyn Job>>> {
-        if self.shared.is_writable() {
+        if self.shared.is_writable() && self.is_caught_up() {
             return queue.recv().await.map(Some);
         }
         match tokio::time::timeout(self.backoff.pause(), queue.recv()).await {
@@ -131,7 +150,7 @@ impl State {
     /// Writes only the lane's own row.
     async fn probe(&mut self) {
         let mut jobs: Vec<Box<dyn Job>> = vec![call(Probe).0];
-        self.commit(&mut jobs).await;
+        self.catch_up_and_commit(&mut jobs).await;
     }
 
     fn send_all(&self, jobs: Vec<Box<dyn Job>>) {
@@ -171,81 +190,95 @@ impl State {
         let mut last = None;
         for _ in 0..ATTEMPTS_MAX {
             match self.attempt(jobs).await {
-                Err(Missed::Again(error)) => last = Some(error),
+                Err(Missed::Again(why)) => last = Some(why),
                 ended => return ended,
             }
         }
-        let text = last.map_or_else(String::new, |error| told(&error));
-        Err(Missed::Failed(unavailable(&text)))
+        Err(Missed::Failed(unavailable(&last.unwrap_or_default())))
     }
 
     async fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<Failures, Missed> {
+        if self.unknown.is_some() {
+            // Its row of the lane has the number by which its outcome is looked up.
+            return Err(Missed::Failed(unavailable(NO_ANSWER)));
+        }
         let session = self.connected().await.map_err(Missed::Failed)?;
         self.origin.batch += 1;
-        let mut failures = Vec::with_capacity(jobs.len());
-        // Each statement has its limit, but a hanging server enforces none.
+        let mut tried = Tried::default();
+        // Each statement has its limit, but a hanging server enforces none, and a commit may wait for a standby.
         let limit = self.patience();
         let watch = Stopwatch::start(&self.shared.clock);
         let begun = self.shared.cache.begin();
-        let transacted = self.transact(&session, jobs, &mut failures);
-        let Ok(ended) = tokio::time::timeout(limit, transacted).await else {
-            let error = unavailable("the server does not answer");
-            self.shared.set_writable(Some(&error.to_string()));
-            return Err(Missed::Failed(error));
-        };
-        let committed = match ended {
-            Ok(Ended::Committed(committed)) => Ok(Some(committed)),
-            Ok(Ended::Empty) => Ok(None),
-            Ok(Ended::Unknown(committed, error)) => {
+        let transacted = self.transact(&session, jobs, &mut tried);
+        let fault = match tokio::time::timeout(limit, transacted).await {
+            Ok(Ok(Ended::Unknown(error))) => {
                 drop(session);
-                return self.look_up(committed, begun, error, failures).await;
+                return self.look_up(jobs, tried, begun, &told(&error)).await;
             }
-            Err(fault) => Err(fault),
-        };
-        match committed {
-            Ok(committed) => {
+            Ok(Ok(Ended::Committed | Ended::Empty)) => {
                 self.session = Some(session);
-                if let Some(committed) = committed {
+                if tried.sent.is_some() {
                     metered::commit_took(watch.elapsed());
                     self.shared.set_writable(None);
-                    self.shared.publish(committed, begun);
                 }
-                Ok(failures)
+                return Ok(self.publish(tried, begun));
             }
-            Err(Fault::Job(error)) => {
-                self.put_back(session).await;
-                Err(Missed::Failed(error))
-            }
-            Err(Fault::Sql(error)) if is_broken(&error) || session.is_closed() => {
+            Ok(Err(fault)) => fault,
+            Err(_) => {
                 drop(session);
-                self.shared.set_writable(Some(&told(&error)));
-                Err(Missed::Again(error))
+                return self.look_up(jobs, tried, begun, NO_ANSWER).await;
             }
-            Err(Fault::Sql(error)) if is_outdated(&error) => {
-                drop(session);
-                Err(Missed::Again(error))
-            }
-            Err(Fault::Sql(error)) if error.code() == Some(&SqlState::QUERY_CANCELED) => {
-                // It took too long: each of the jobs would.
+        };
+        Err(self.miss(session, fault).await)
+    }
+
+    /// What to do after a transaction that was not committed.
+    async fn miss(&mut self, session: Session, fault: Fault) -> Missed {
+        let error = match fault {
+            Fault::Job(error) => {
                 self.put_back(session).await;
-                self.shared.set_writable(Some(&told(&error)));
-                Err(Missed::Failed(unavailable(&told(&error))))
+                return Missed::Failed(error);
             }
-            Err(Fault::Sql(error)) => {
-                self.put_back(session).await;
-                match is_passing(&error) {
-                    true => Err(Missed::Again(error)),
-                    false => Err(Missed::Refused(error)),
-                }
-            }
+            Fault::Sql(error) => error,
+        };
+        let why = told(&error);
+        if is_broken(&error) || session.is_closed() {
+            drop(session);
+            self.shared.set_writable(Some(&why));
+            return Missed::Again(why);
+        }
+        if is_outdated(&error) {
+            drop(session);
+            return Missed::Again(why);
+        }
+        self.put_back(session).await;
+        if error.code() == Some(&SqlState::QUERY_CANCELED) {
+            // It took too long: each of the jobs would.
+            self.shared.set_writable(Some(&why));
+            return Missed::Failed(unavailable(&why));
+        }
+        match is_passing(&error) {
+            true => Missed::Again(why),
+            false => Missed::Refused(why),
         }
     }
 
+    /// Makes what a transaction has stored visible; returns the result of each job.
+    fn publish(&self, tried: Tried, begun: Begun) -> Failures {
+        // Its answers show them as they were here, and no poll may show them as they were before.
+        let unchanged = tried.unchanged.into_iter().map(|id| (id, None));
+        self.shared.cache.compare(unchanged);
+        if let Some(committed) = tried.sent {
+            self.shared.publish(committed, begun);
+        }
+        tried.failures
+    }
+
     async fn transact(
-        &self,
+        &mut self,
         session: &Session,
         jobs: &mut [Box<dyn Job>],
-        failures: &mut Failures,
+        tried: &mut Tried,
     ) -> Done<Ended> {
         let mut needs = Needs::default();
         jobs.iter().for_each(|job| job.needs(&mut needs));
@@ -258,17 +291,13 @@ impl State {
         let mut batch = begin(session, &needs, self.origin, judges).await?;
         for job in jobs {
             match job.run(&mut batch).await {
-                Ok(()) => failures.push(None),
-                Err(Fault::Job(error)) => failures.push(Some(error)),
+                Ok(()) => tried.failures.push(None),
+                Err(Fault::Job(error)) => tried.failures.push(Some(error)),
                 Err(fault) => return Err(fault),
             }
         }
-        let unchanged = batch.unchanged(needs.tasks.iter().copied());
-        let ended = batch.commit().await?;
-        // Its answers show them as they were here, and no poll may show them as they were before.
-        let unchanged = unchanged.into_iter().map(|id| (id, None));
-        self.shared.cache.compare(unchanged);
-        Ok(ended)
+        tried.unchanged = batch.unchanged(needs.tasks.iter().copied());
+        batch.commit(&mut tried.sent).await
     }
 
     /// Keeps a connection after a failed transaction.
@@ -276,65 +305,6 @@ impl State {
         if session.run(&Statement::new("ROLLBACK")).await.is_ok() {
             self.session = Some(session);
         }
-    }
-
-    /// Finds out whether the transaction with the lost answer was committed. Its row of the lane
-    /// stays locked until it has ended, so the result is final.
-    async fn look_up(
-        &mut self,
-        committed: Committed,
-        begun: Begun,
-        lost: Error,
-        failures: Failures,
-    ) -> Result<Failures, Missed> {
-        tracing::warn!(
-            error = told(&lost),
-            "answer to a commit lost; looking up the outcome"
-        );
-        self.shared.set_writable(Some(&told(&lost)));
-        let found = tokio::time::timeout(self.patience(), self.search()).await;
-        match found {
-            Ok(batch) if batch == Some(self.origin.batch) => {
-                self.shared.set_writable(None);
-                self.shared.publish(committed, begun);
-                Ok(failures)
-            }
-            Ok(_) => Err(Missed::Again(lost)),
-            Err(_) => Err(Missed::Failed(unavailable(&told(&lost)))),
-        }
-    }
-
-    /// Maximum time for a transaction, or for the lookup of its outcome.
-    fn patience(&self) -> Duration {
-        3 * Duration::from_millis(self.shared.options.statement_timeout_ms.into())
-    }
-
-    /// The number of the lane's last committed transaction, as soon as a server returns it.
-    async fn search(&mut self) -> Option<u64> {
-        loop {
-            if let Ok(batch) = self.last_batch().await {
-                return batch;
-            }
-            // A failover takes a while; until then no caller gets an answer.
-            tokio::time::sleep(self.backoff.pause()).await;
-        }
-    }
-
-    async fn last_batch(&mut self) -> Result<Option<u64>, StoreError> {
-        let session = self.connected().await?;
-        let ask = "SELECT batch FROM lanes WHERE id = $1 FOR UPDATE";
-        let ask = Statement::new(ask).int(self.origin.lane);
-        let ask = session.run(&ask);
-        let limit = Duration::from_millis(self.shared.options.statement_timeout_ms.into());
-        let asked = tokio::time::timeout(limit, ask).await;
-        let rows = asked.map_err(|_| unavailable("the server does not answer"))?;
-        let rows = rows.map_err(|error| StoreError::from(Fault::Sql(error)))?;
-        let row = rows.first().map(|row| row.try_get::<_, i64>(0));
-        self.session = Some(session);
-        let batch = row
-            .transpose()
-            .map_err(|error| StoreError::from(Fault::Sql(error)))?;
-        Ok(batch.map(i64::unsigned_abs))
     }
 
     /// The connection, made where there is none.
@@ -374,7 +344,7 @@ fn fill(jobs: &mut Vec<Box<dyn Job>>, queue: &mut mpsc::Receiver<Box<dyn Job>>) 
 impl From<Missed> for StoreError {
     fn from(missed: Missed) -> Self {
         match missed {
-            Missed::Again(error) | Missed::Refused(error) => unavailable(&told(&error)),
+            Missed::Again(why) | Missed::Refused(why) => unavailable(&why),
             Missed::Failed(error) => error,
         }
     }

@@ -282,7 +282,8 @@ async fn a_film_that_nobody_works_on_any_more_is_called_off_until_the_studio_hea
     let (running, id) = at_work(&bench, &studio).await;
     running.shutdown.now();
     running.returns().await;
-    // No run is there to pass this on, and at first the studio is away.
+    // No run is there to pass this on, at first the studio is away, and files of the run cannot be removed.
+    bench.held.hold_removals(true);
     bench.cancel(id).await;
     assert_eq!(studio.seen().called_off, [""; 0]);
     studio.note(|seen| seen.is_away = true);

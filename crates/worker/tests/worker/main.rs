@@ -29,6 +29,7 @@ mod orphans;
 mod processes;
 mod references;
 mod registry;
+mod removals;
 mod rescue;
 mod seats;
 mod sources;
