@@ -23,18 +23,19 @@ pub(super) struct Committed {
     pub(super) bytes: i64,
 }
 
-/// State after the last statement was sent.
+/// How a transaction ended.
 pub(super) enum Ended {
-    Committed(Committed),
+    Committed,
     /// There was nothing to write.
     Empty,
     /// The connection broke before the server's answer; the transaction may have committed.
-    Unknown(Committed, tokio_postgres::Error),
+    Unknown(tokio_postgres::Error),
 }
 
 impl Batch<'_> {
-    /// Writes everything and commits.
-    pub(super) async fn commit(mut self) -> Done<Ended> {
+    /// Writes everything and commits. Puts the changes into `sent` before it sends the commit: from then on a caller
+    /// that stops waiting does not know whether they are stored.
+    pub(super) async fn commit(mut self, sent: &mut Option<Committed>) -> Done<Ended> {
         let mut statements = self.write_projects();
         let tallies: Vec<_> = self.new.tallies.rows().collect();
         statements.extend(super::tallies::add(&tallies));
@@ -48,22 +49,22 @@ impl Batch<'_> {
         kinora_crash::point("store.before_commit");
         statements.push(Statement::new("COMMIT"));
         let added = self.projects.values().map(|project| project.added);
-        let committed = Committed {
+        *sent = Some(Committed {
             waiting: added.clone().map(|added| added.waiting).sum(),
             bytes: added.map(|added| added.bytes).sum(),
             changes: std::mem::take(&mut self.changes),
             version: self.version,
-        };
+        });
         match self.session.run_all(&statements).await {
             Ok(_) => {
                 kinora_crash::point("store.after_commit");
-                Ok(Ended::Committed(committed))
+                Ok(Ended::Committed)
             }
             // The server itself says that it refused a statement: then it has not committed.
             Err(error) if error.as_db_error().is_some() && !self.session.is_closed() => {
                 Err(error.into())
             }
-            Err(error) => Ok(Ended::Unknown(committed, error)),
+            Err(error) => Ok(Ended::Unknown(error)),
         }
     }
 

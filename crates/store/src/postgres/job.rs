@@ -43,7 +43,7 @@ pub(super) trait Operation: Send + Sync + 'static {
 
     fn apply(&self, batch: &mut Batch<'_>) -> impl Future<Output = Done<Self::Output>> + Send;
 
-    /// The jobs to run if the caller vanished before the answer.
+    /// The jobs to run if the caller vanished before the answer, or was told that it failed.
     fn unclaimed(_output: Self::Output) -> Vec<Box<dyn Job>> {
         Vec::new()
     }
@@ -56,6 +56,8 @@ pub(super) trait Job: Send {
     /// As [`Operation::bytes`].
     fn bytes(&self) -> usize;
     async fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
+    /// The jobs to run if the last run was committed although its caller is told that it failed.
+    fn undo(&mut self) -> Vec<Box<dyn Job>>;
     /// Answers with the result of the last run, or with the failure.
     fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>>;
 }
@@ -80,6 +82,10 @@ impl<O: Operation> Job for Call<O> {
         self.output = None;
         self.output = Some(self.operation.apply(batch).await?);
         Ok(())
+    }
+
+    fn undo(&mut self) -> Vec<Box<dyn Job>> {
+        self.output.take().map(O::unclaimed).unwrap_or_default()
     }
 
     fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>> {

@@ -20,6 +20,7 @@ mod names;
 mod polls;
 mod pooler;
 mod schema;
+mod standby;
 mod tls;
 
 use harness::Databases;
