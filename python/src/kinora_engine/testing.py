@@ -178,8 +178,12 @@ class Host:
         return self.start(request).finish()
 
     def send(self, kind: bytes, body: bytes = b"") -> None:
-        """Sends any message."""
-        write_message(self._input.fileno(), kind, body)
+        """Sends any message. If the engine has ended, `receive` says so."""
+        try:
+            write_message(self._input.fileno(), kind, body)
+        except BrokenPipeError:
+            # Its last messages and its log say more.
+            pass
 
     def send_json(self, kind: bytes, body: Mapping[str, Any]) -> None:
         """Sends a message with a JSON body."""
