@@ -11,7 +11,7 @@ use crate::error::ComfyError;
 use crate::server::Server;
 use crate::shared::Comfy;
 
-/// How long to wait until a server that runs no job has freed its memory.
+/// How long to wait for a server that runs no job and frees nothing more.
 const FREED_WITHIN: Duration = Duration::from_secs(20);
 /// How long to wait in all: a server frees its memory when its current job ends, and jobs of other clients may follow.
 const WAIT_MAX: Duration = Duration::from_secs(600);
@@ -20,6 +20,11 @@ const FAILURES_MAX: u32 = 4;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// What a server without models may hold of a device, in bytes.
 const HELD_MAX: u64 = 512 << 20;
+/// How long the free memory must have stayed the same. PyTorch does not see the weights that ComfyUI's DynamicVRAM holds,
+/// and ComfyUI looks at the order half a second later.
+const SETTLED: Duration = Duration::from_secs(2);
+/// The least rise of free memory that counts, in bytes: others use the device, too.
+const RISE_MIN: u64 = 64 << 20;
 
 impl Comfy {
     /// Has every server unload its models, and waits until their memory is free. Servers that are gone or keep their memory
@@ -45,12 +50,45 @@ impl Comfy {
     }
 }
 
-/// What a server does with its memory.
-enum Look {
-    Freed,
-    Holds,
-    /// It frees nothing before its job ends.
-    Works,
+/// The memory of a server's devices, in bytes.
+struct Memory {
+    /// What PyTorch holds.
+    held: u64,
+    /// What is free, also within what PyTorch holds.
+    free: u64,
+}
+
+/// What the looks at a server have shown so far.
+struct Watch {
+    /// Since when it has run no job.
+    idle_since: Duration,
+    /// The most free memory so far, and since when.
+    freest: u64,
+    risen_at: Duration,
+}
+
+impl Watch {
+    fn begin(now: Duration) -> Self {
+        Self {
+            idle_since: now,
+            freest: 0,
+            risen_at: now,
+        }
+    }
+
+    fn note(&mut self, memory: &Memory, works: bool, now: Duration) {
+        if works {
+            self.idle_since = now;
+        }
+        if memory.free >= self.freest.saturating_add(RISE_MIN) {
+            (self.freest, self.risen_at) = (memory.free, now);
+        }
+    }
+
+    /// How long nothing has changed.
+    fn stood(&self, now: Duration) -> Duration {
+        now.saturating_sub(self.idle_since.max(self.risen_at))
+    }
 }
 
 impl Server<'_> {
@@ -59,12 +97,11 @@ impl Server<'_> {
     async fn free(&self) -> Result<bool, ComfyError> {
         let timer = &self.shared.timer;
         let begun = timer.now();
-        let (mut idle_since, mut failures, mut is_ordered) = (begun, 0, false);
+        let (mut watch, mut failures, mut is_ordered) = (Watch::begin(begun), 0, false);
         loop {
-            match self.watch(&mut is_ordered).await {
-                Ok(Look::Freed) => return Ok(true),
-                Ok(Look::Holds) => failures = 0,
-                Ok(Look::Works) => (failures, idle_since) = (0, timer.now()),
+            match self.look_at_memory(&mut is_ordered, &mut watch).await {
+                Ok(true) => return Ok(true),
+                Ok(false) => failures = 0,
                 Err(error) => {
                     failures += 1;
                     // Where nobody listens, the process is gone, and its memory with it.
@@ -73,45 +110,50 @@ impl Server<'_> {
                     }
                 }
             }
-            let waited = |since| timer.now().saturating_sub(since);
-            if waited(idle_since) >= FREED_WITHIN || waited(begun) >= WAIT_MAX {
+            let now = timer.now();
+            if watch.stood(now) >= FREED_WITHIN || now.saturating_sub(begun) >= WAIT_MAX {
                 return Ok(false);
             }
             timer.sleep(LOOK_EVERY).await;
         }
     }
 
-    async fn watch(&self, is_ordered: &mut bool) -> Result<Look, ComfyError> {
+    /// Whether the memory is free.
+    async fn look_at_memory(
+        &self,
+        is_ordered: &mut bool,
+        watch: &mut Watch,
+    ) -> Result<bool, ComfyError> {
         let limit = self.shared.options.probe_timeout;
         if !*is_ordered {
             let order = json!({"unload_models": true, "free_memory": true});
             self.order(&["free"], &order, limit).await?;
             *is_ordered = true;
         }
-        let Some(held) = self.held(limit).await? else {
-            return Ok(Look::Freed);
+        let Some(memory) = self.memory(limit).await? else {
+            return Ok(true);
         };
         // A job may hold little now and load its models next.
-        if self.works(limit).await? {
-            return Ok(Look::Works);
-        }
-        Ok(match held <= HELD_MAX {
-            true => Look::Freed,
-            false => Look::Holds,
-        })
+        let works = self.works(limit).await?;
+        let now = self.shared.timer.now();
+        watch.note(&memory, works, now);
+        Ok(!works && memory.held <= HELD_MAX && watch.stood(now) >= SETTLED)
     }
 
-    /// The memory that PyTorch holds on the server's devices, in bytes; `None` where the server does not know it.
-    async fn held(&self, limit: Duration) -> Result<Option<u64>, ComfyError> {
+    /// The memory of the server's devices; `None` where the server does not know what it holds.
+    async fn memory(&self, limit: Duration) -> Result<Option<Memory>, ComfyError> {
         let stats = self.status(&["system_stats"], limit).await?;
         let devices = stats["devices"].as_array().into_iter().flatten();
         // For a processor, Apple's GPUs and DirectML it gives the whole memory instead.
         let is_known = |device: &&Value| device["torch_vram_total"] != device["vram_total"];
-        let mut held = None;
+        let bytes = |device: &Value, name: &str| device[name].as_u64().unwrap_or_default();
+        let mut memory = None;
         for device in devices.filter(is_known) {
-            *held.get_or_insert(0) += device["torch_vram_total"].as_u64().unwrap_or_default();
+            let sum: &mut Memory = memory.get_or_insert(Memory { held: 0, free: 0 });
+            sum.held += bytes(device, "torch_vram_total");
+            sum.free += bytes(device, "vram_free");
         }
-        Ok(held)
+        Ok(memory)
     }
 
     /// Whether the server runs a job, of any client.

@@ -44,6 +44,10 @@ pub struct Behaviour {
     pub wants: Option<(&'static str, &'static str)>,
     /// Bytes of its device that it holds.
     pub held: u64,
+    /// Bytes of its device that it holds beside PyTorch, as DynamicVRAM does.
+    pub unseen: u64,
+    /// Number of bytes that it frees at each look once it does; `None`: all of them. PyTorch returns them at the end.
+    pub frees_at_a_time: Option<u64>,
     /// Bytes of its device in all; `None`: it has no device but the processor.
     pub device_bytes: Option<u64>,
     /// Number of looks at its memory after it was told to free it until it has; `None`: it never does.
@@ -74,6 +78,8 @@ impl Default for Behaviour {
             models: vec!["model.safetensors"],
             wants: None,
             held: 0,
+            unseen: 0,
+            frees_at_a_time: None,
             device_bytes: Some(80 << 30),
             frees_after: Some(0),
             works_for: 0,

@@ -27,6 +27,8 @@ pub(crate) struct State {
     pub(crate) uploads: BTreeMap<String, Vec<u8>>,
     /// Looks at its memory that are left until it is free, since it was told to free it.
     pub(crate) freeing: Option<u32>,
+    /// Bytes that it has freed and PyTorch still holds.
+    pub(crate) freed: u64,
     /// Number of looks at jobs that were there.
     pub(crate) looks: usize,
 }
@@ -104,20 +106,21 @@ impl State {
         }
         match &mut self.freeing {
             _ if self.behaviour.works_for > 0 => {}
-            Some(0) => self.behaviour.held = 0,
+            Some(0) => self.free(),
             Some(looks) => *looks -= 1,
             None => {}
         }
         let Behaviour {
             version,
             held,
+            unseen,
             device_bytes,
             ..
         } = self.behaviour;
         let device = match device_bytes {
             Some(total) => {
                 json!({"name": "cuda:0", "type": "cuda", "index": 0, "vram_total": total,
-                "vram_free": total - held, "torch_vram_total": held, "torch_vram_free": 0})
+                "vram_free": total - held - unseen + self.freed, "torch_vram_total": held, "torch_vram_free": self.freed})
             }
             // The memory of the machine under both names: what PyTorch holds is not known.
             None => json!({"name": "cpu", "type": "cpu", "index": null, "vram_total": held,
@@ -127,6 +130,20 @@ impl State {
             200,
             &json!({"system": {"comfyui_version": version}, "devices": [device]}),
         )
+    }
+
+    /// Frees some memory, which PyTorch returns when all of it is free.
+    fn free(&mut self) {
+        let Behaviour {
+            held,
+            unseen,
+            frees_at_a_time,
+            ..
+        } = &mut self.behaviour;
+        self.freed += frees_at_a_time.unwrap_or(u64::MAX).min(*held - self.freed);
+        if self.freed == *held {
+            (*held, *unseen, self.freed) = (0, 0, 0);
+        }
     }
 
     fn submit(&mut self, sent: &Value) -> Option<Answer> {

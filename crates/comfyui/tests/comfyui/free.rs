@@ -62,6 +62,30 @@ async fn a_server_with_a_job_that_has_loaded_nothing_yet_is_waited_for() {
 }
 
 #[tokio::test]
+async fn memory_that_pytorch_does_not_see_is_waited_for() {
+    let server = TestComfy::start();
+    server.set(|behaviour| {
+        behaviour.unseen = HELD;
+        behaviour.frees_after = Some(3);
+    });
+    engine(card(&workflow(), BINDINGS), &[&server])
+        .unload()
+        .await;
+    let mut unseen = HELD;
+    server.set(|behaviour| unseen = behaviour.unseen);
+    assert_eq!(unseen, 0);
+}
+
+#[tokio::test]
+async fn a_server_that_frees_its_memory_slowly_is_waited_for() {
+    // More looks than fit into the time of a server that frees nothing.
+    let slow = holding(Some(0));
+    slow.set(|behaviour| behaviour.frees_at_a_time = Some(HELD / 200));
+    engine(card(&workflow(), BINDINGS), &[&slow]).unload().await;
+    assert_eq!(held(&slow), 0);
+}
+
+#[tokio::test]
 async fn some_failed_looks_are_not_taken_for_free_memory() {
     let fails = holding(Some(9));
     fails.set(|behaviour| behaviour.fails = 3);
