@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use kinora_store::ClaimRequest;
 use kinora_store::faulty::Method::TakeChores;
 
-use crate::bench::{Bench, LEASE_MS, MODEL, Running, until};
+use crate::bench::{Bench, LEASE_MS, Running, until};
 use crate::engines::{Act, Puppet};
+use crate::rescue::claim_and_die;
 
 /// How long the files that a process was about to remove belong to it.
 const CHORE_LEASE_MS: u64 = 60_000;
@@ -14,22 +14,8 @@ const CHORE_LEASE_MS: u64 = 60_000;
 /// Leaves the three files of a run that has ended without a result.
 async fn leave_files(bench: &Bench) {
     let id = bench.submit().await;
-    assert_eq!(claim(bench).await, 1);
+    claim_and_die(bench, LEASE_MS).await;
     bench.cancel(id).await;
-}
-
-/// Claims a task for a worker that dies.
-async fn claim(bench: &Bench) -> usize {
-    let request = ClaimRequest {
-        worker: "a worker that dies".to_owned(),
-        models: vec![MODEL.to_owned()],
-        count: 1,
-        slots: usize::MAX,
-        project_slots_max: 0,
-        attempts_max: 3,
-        lease_ms: LEASE_MS,
-    };
-    bench.store.work.claim(request).await.unwrap().len()
 }
 
 /// A worker that has begun to remove files, and hangs.
@@ -46,7 +32,7 @@ async fn p05_a_dead_workers_task_waits_for_no_removal() {
     let bench = Bench::new();
     leave_files(&bench).await;
     let id = bench.submit().await;
-    assert_eq!(claim(&bench).await, 1);
+    claim_and_die(&bench, LEASE_MS).await;
     let running = hung_worker(&bench).await;
     bench.clock.advance(LEASE_MS);
     bench.completes(id).await;

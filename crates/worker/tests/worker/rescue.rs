@@ -14,6 +14,20 @@ use kinora_worker::{Backoff, Worker};
 use crate::bench::{Bench, DEADLINE, LEASE_MS, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet, is_left};
 
+/// Claims the one waiting task for a worker that dies.
+pub(crate) async fn claim_and_die(bench: &Bench, lease_ms: u64) {
+    let request = ClaimRequest {
+        worker: "a worker that dies".to_owned(),
+        models: vec![MODEL.to_owned()],
+        count: 1,
+        slots: usize::MAX,
+        project_slots_max: 0,
+        attempts_max: 3,
+        lease_ms,
+    };
+    assert_eq!(bench.store.work.claim(request).await.unwrap().len(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn p03_a_hung_engine_is_overtaken_and_what_it_makes_later_goes() {
     let bench = Bench::new();
@@ -199,16 +213,7 @@ async fn what_a_dead_worker_left_is_taken_up_at_start_and_goes_before_younger_ta
     let bench = Bench::new();
     let engine = Arc::new(Puppet::new(Act::Held));
     let old = bench.submit().await;
-    let died = ClaimRequest {
-        worker: "a worker that died".to_owned(),
-        models: vec![MODEL.to_owned()],
-        count: 1,
-        slots: usize::MAX,
-        project_slots_max: 0,
-        attempts_max: 3,
-        lease_ms: 1,
-    };
-    assert_eq!(bench.store.work.claim(died).await.unwrap().len(), 1);
+    claim_and_die(&bench, 1).await;
     bench.clock.advance(1);
     let young = bench.submit().await;
     let mut worker = bench.worker(&engine);
