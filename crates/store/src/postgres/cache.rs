@@ -160,6 +160,14 @@ impl Cache {
         }
     }
 
+    /// Forgets the unfinished ones of these tasks, which another process has changed. The change may be the end of one
+    /// that this process has already read, and shows while the server is away.
+    pub(super) fn forget_unfinished(&self, ids: &[TaskId]) {
+        let mut kept = self.kept();
+        let by = self.next();
+        ids.iter().for_each(|id| kept.forget_unfinished(*id, by));
+    }
+
     /// Forgets versions, and unfinished tasks, which only versions keep young: another server may use them for other rows.
     pub(super) fn forget_versions(&self) {
         let mut kept = self.kept();

@@ -49,7 +49,7 @@ fn follow(origin: u64, text: &str, shared: &Shared) {
         Some("*") => shared.followers.tell(TaskChange::Unknown),
         Some(ids) => {
             let ids: Vec<TaskId> = ids.split(',').filter_map(|id| id.parse().ok()).collect();
-            shared.cache.forget(Some(&ids));
+            shared.cache.forget_unfinished(&ids);
             for id in ids {
                 shared.followers.tell(TaskChange::Of(id));
             }
@@ -159,5 +159,36 @@ impl Listener {
             }
             tokio::time::sleep(every).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::lifecycle::Record;
+    use kinora_contract::{ManualClock, State};
+
+    use super::super::cache::Seen;
+    use super::*;
+    use crate::PostgresOptions;
+    use crate::conformance::fixtures::{NOW, id, task};
+
+    #[test]
+    fn a_notice_of_its_end_does_not_forget_a_task_that_was_already_read() {
+        let clock: Arc<dyn kinora_contract::Clock> = Arc::new(ManualClock::at(NOW));
+        let shared = Shared::new(&PostgresOptions::default(), &clock);
+        let mut task = task(1, "one").accepted(NOW);
+        task.state = State::Expired;
+        let record = Arc::new(Record::accepted(1, task));
+        let seen = Seen {
+            record,
+            version: None,
+        };
+        let begun = shared.cache.begin();
+        shared.cache.offer(id(1), Some(seen), begun);
+        follow(1, &format!("2:e::{}", id(1)), &shared);
+        assert!(matches!(shared.cache.get(id(1)), Some(Some(_))));
+        // A later change is told in another place.
+        follow(1, &format!("2::{}:", id(1)), &shared);
+        assert!(shared.cache.get(id(1)).is_none());
     }
 }

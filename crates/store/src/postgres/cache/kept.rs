@@ -206,6 +206,14 @@ impl Kept {
         }
     }
 
+    pub(super) fn forget_unfinished(&mut self, id: TaskId, by: u64) {
+        let has_ended =
+            |entry: &Entry| matches!(&entry.known, Known::Task(seen) if seen.record.is_terminal());
+        if !self.entries.get(&id).is_some_and(has_ended) {
+            self.forget(id, by);
+        }
+    }
+
     pub(super) fn forget_versions(&mut self, by: u64) {
         for entry in self.entries.values_mut() {
             match &mut entry.known {
