@@ -11,6 +11,8 @@ use tracing_subscriber::fmt::MakeWriter;
 
 /// Maximum bytes of waiting lines. The thread may hold as many again while it writes.
 const BYTES_MAX: usize = 1 << 20;
+/// The thread's pause after a write, in which lines gather: under load they then wake it for each pause, not for each line.
+const GATHERING: Duration = Duration::from_millis(2);
 /// The thread's pause when standard error is a full, non-blocking pipe.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
 
@@ -37,6 +39,8 @@ struct Waiting {
     dropped: u64,
     /// Whether the thread is writing lines that it has taken.
     writing: bool,
+    /// Whether the thread waits to be woken. `notify_one` is a system call even when nobody waits.
+    asleep: bool,
     closing: bool,
 }
 
@@ -92,8 +96,11 @@ impl Queue {
         if fits || self.0.writer.get() == Some(&thread::current().id()) {
             waiting.bytes.extend_from_slice(line);
             waiting.lines += 1;
+            let wakes = std::mem::take(&mut waiting.asleep);
             drop(waiting);
-            self.0.news.notify_one();
+            if wakes {
+                self.0.news.notify_one();
+            }
         } else {
             waiting.dropped += 1;
         }
@@ -113,19 +120,32 @@ impl Queue {
                     "log lines dropped: standard error was not read in time"
                 );
             }
+            self.gather();
+        }
+    }
+
+    /// Lets lines gather, unless some wait already or no more will come.
+    fn gather(&self) {
+        let mut waiting = self.waiting();
+        waiting.writing = false;
+        let (is_empty, closing) = (waiting.bytes.is_empty(), waiting.closing);
+        drop(waiting);
+        if is_empty {
+            self.0.written.notify_all();
+        }
+        if is_empty && !closing {
+            thread::sleep(GATHERING);
         }
     }
 
     /// Takes the waiting lines once there are any; returns their number, and how many were dropped
     /// after them. `None` when no more will come.
     fn take(&self, batch: &mut Vec<u8>) -> Option<(u64, u64)> {
-        let mut waiting = self.waiting();
-        waiting.writing = false;
-        if waiting.bytes.is_empty() {
-            self.0.written.notify_all();
-        }
-        let idle = |waiting: &mut Waiting| waiting.bytes.is_empty() && !waiting.closing;
-        let waited = self.0.news.wait_while(waiting, idle);
+        let idle = |waiting: &mut Waiting| {
+            waiting.asleep = waiting.bytes.is_empty() && !waiting.closing;
+            waiting.asleep
+        };
+        let waited = self.0.news.wait_while(self.waiting(), idle);
         let mut waiting = waited.unwrap_or_else(PoisonError::into_inner);
         if waiting.bytes.is_empty() {
             return None;
