@@ -1,5 +1,6 @@
 """What these tests share: a model in a folder, and engines that run it. Needs the extra `diffusers`."""
 
+import os
 import sys
 import tempfile
 import unittest
@@ -13,7 +14,8 @@ from kinora_engine.testing import Host, command  # noqa: E402
 
 __all__ = ["ENVIRONMENT", "ROOT", "Tiny", "tiny"]
 
-ENVIRONMENT = {"PYTHONPATH": str(ROOT / "src"), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
+PATH = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+ENVIRONMENT = {"PYTHONPATH": PATH, "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}
 try:
     import tiny
 except ImportError as error:

@@ -4,6 +4,7 @@ from dataclasses import asdict, replace
 from importlib.metadata import PackageNotFoundError, version
 
 from .._description import Description, Features, Frames
+from . import _caches as caches
 from ._families import FAMILIES, UNSPLIT, Family
 from ._files import INDEX, missing, read_json
 from ._length import HEAD
@@ -57,6 +58,7 @@ def pipeline_class(model: str) -> str:
 
 def _refuse(class_name: str, settings: Settings) -> None:
     """Refuses settings that the class cannot have."""
+    caches.refuse(class_name, settings.cache)
     if settings.ranks > 1 and class_name in UNSPLIT:
         raise ValueError(f"settings.ranks must be 1: diffusers 0.42.1 cannot split {class_name} over ranks")
     if is_modular(class_name) and settings.offload not in MODULAR_OFFLOADS:

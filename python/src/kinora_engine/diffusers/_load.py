@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ._caches import enable
 from ._files import INDEX, missing, read_json
 from ._index import pipeline_class
 from ._modular import is_modular, load_modular, place_modular
@@ -36,7 +37,7 @@ def load_pipeline(settings: Settings, rank: int = 0) -> Any:
         if settings.attention:
             denoiser.set_attention_backend(settings.attention)
         if settings.cache:
-            denoiser.enable_cache(_cache_config(diffusers, settings.cache))
+            enable(pipe, denoiser, settings.cache)
         if settings.ranks > 1:
             share_denoiser(denoiser, settings)
         if settings.compile:
@@ -62,11 +63,6 @@ def denoisers(pipe: Any) -> list[Any]:
     """The networks that run once a step or more."""
     found = (getattr(pipe, name, None) for name in DENOISERS)
     return [denoiser for denoiser in found if denoiser is not None]
-
-
-def _cache_config(diffusers: Any, cache: dict[str, Any]) -> Any:
-    arguments = dict(cache)
-    return getattr(diffusers, arguments.pop("type"))(**arguments)
 
 
 def _load_loras(pipe: Any, settings: Settings) -> None:

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from ._caches import reset
 from ._hooks import watched
 from ._length import chosen
+from ._load import denoisers
 from ._modular import is_modular, result_of
 from ._watch import Watch
 
@@ -26,5 +28,7 @@ def run(pipe: Any, arguments: dict[str, Any], seed: int, watch: Watch, is_compil
 
 def clean(pipe: Any) -> None:
     """Clears step caches and half-done offloading; otherwise a stopped job changes the next one's frames."""
+    for denoiser in denoisers(pipe):
+        reset(denoiser)
     if not is_modular(pipe):
         pipe.maybe_free_model_hooks()
