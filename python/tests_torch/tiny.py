@@ -18,6 +18,7 @@ from diffusers import (
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast, UMT5Config, UMT5EncoderModel
 
+LOUDNESS = 100.0
 LTX25_SECONDS = 3.1
 """What the tiny LTX-2.5 predicts for any prompt."""
 
@@ -36,6 +37,10 @@ def _wan_parts(**more: Any) -> dict[str, Any]:
     """The parts that all pipelines of the family have; `more` are arguments of the transformer."""
     torch.manual_seed(0)
     vae = AutoencoderKLWan(base_dim=3, z_dim=16, dim_mult=[1, 1, 1, 1], num_res_blocks=1, temperal_downsample=[False, True, True])
+    # Random biases would outweigh the pictures.
+    for name, parameter in vae.named_parameters():
+        if name.endswith("bias"):
+            torch.nn.init.zeros_(parameter)
     arguments = {
         "patch_size": (1, 2, 2),
         "num_attention_heads": 2,
@@ -62,6 +67,12 @@ def _wan_parts(**more: Any) -> dict[str, Any]:
     }
 
 
+def _louder(layer: Any, first_channel: int = 0) -> None:
+    """Makes pictures count: as random weights are, they change no frame by as much as one level of 255."""
+    with torch.no_grad():
+        layer.weight[:, first_channel:] *= LOUDNESS
+
+
 def wan(folder: Path, **more: Any) -> None:
     """A text-to-video pipeline: 16-pixel grid, 4n+1 frames. `more` are arguments of the transformer."""
     WanPipeline(**_wan_parts(**more)).save_pretrained(folder)
@@ -70,18 +81,27 @@ def wan(folder: Path, **more: Any) -> None:
 def wan_i2v(folder: Path) -> None:
     """It needs a first frame, and has no encoder of pictures: that of Wan 2.2."""
     parts = _wan_parts(in_channels=36)
+    _louder(parts["transformer"].patch_embedding, first_channel=20)
     WanImageToVideoPipeline(**parts, image_encoder=None, image_processor=None, boundary_ratio=None).save_pretrained(folder)
 
 
 def wan_vace(folder: Path) -> None:
     """It works from a control video too."""
     parts = _wan_parts(vace_layers=[0], vace_in_channels=96)
+    _louder(parts["transformer"].vace_patch_embedding)
     WanVACEPipeline(**parts).save_pretrained(folder)
 
 
 def ltx2(folder: Path) -> None:
     """A text-to-video pipeline with 16 kHz stereo sound."""
     _ltx2().save_pretrained(folder)
+
+
+def ltx2_condition(folder: Path) -> None:
+    """The same from a first and a last frame."""
+    from diffusers import LTX2ConditionPipeline
+
+    _ltx2(LTX2ConditionPipeline).save_pretrained(folder)
 
 
 def ltx25(folder: Path) -> None:
@@ -97,7 +117,8 @@ def ltx25(folder: Path) -> None:
     _ltx2(duration_head=head).save_pretrained(folder)
 
 
-def _ltx2(**parts: Any) -> Any:
+def _ltx2(kind: Any = None, **parts: Any) -> Any:
+    """A pipeline of this class, or of `LTX2Pipeline`."""
     from diffusers import (
         AutoencoderKLLTX2Audio,
         AutoencoderKLLTX2Video,
@@ -199,7 +220,7 @@ def _ltx2(**parts: Any) -> Any:
         **{f"video_connector_{name}": value for name, value in heads.items()},
         **{f"audio_connector_{name}": value for name, value in heads.items()},
     )
-    return LTX2Pipeline(
+    return (kind or LTX2Pipeline)(
         scheduler=FlowMatchEulerDiscreteScheduler(),
         vae=vae,
         audio_vae=audio_vae,
@@ -213,5 +234,5 @@ def _ltx2(**parts: Any) -> Any:
 
 
 if __name__ == "__main__":
-    BUILDERS = {builder.__name__: builder for builder in (wan, wan_i2v, wan_vace, ltx2, ltx25)}
+    BUILDERS = {builder.__name__: builder for builder in (wan, wan_i2v, wan_vace, ltx2, ltx2_condition, ltx25)}
     BUILDERS[sys.argv[1]](Path(sys.argv[2]))

@@ -28,7 +28,8 @@ def describe(settings: Settings) -> Description:
     _refuse(class_name, settings)
     said = settings.describe
     chooses = family.chooses_length and _has_part(settings.model, HEAD)
-    draft = settings.draft_steps > 0 and family.features.edit
+    # A draft is made without a video, and its final from the draft's video.
+    draft = settings.draft_steps > 0 and family.features.edit and family.features.text_to_video
     features = asdict(replace(family.features, draft=draft, auto_duration=chooses))
     unknown = sorted(set(said.get("features", {})) - set(features))
     if unknown:

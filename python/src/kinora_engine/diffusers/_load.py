@@ -1,5 +1,6 @@
 """Loads a pipeline and sets its switches for memory and speed. Call it inside a phase: it imports torch."""
 
+from importlib.util import find_spec
 from typing import Any
 
 from ._caches import enable
@@ -9,6 +10,8 @@ from ._modular import is_modular, load_modular, place_modular
 from ._settings import Settings
 from ._together import rank_device, share_denoiser
 
+NEEDS_AV = ("LTX2ConditionPipeline", "LTX2ImageToVideoPipeline")
+"""Pipelines that compress a first and a last frame as a film would be, before they use it."""
 DENOISERS = ("transformer", "transformer_2", "transformer_ref", "unet")
 
 
@@ -47,7 +50,10 @@ def load_pipeline(settings: Settings, rank: int = 0) -> Any:
 
 
 def _loaded(diffusers: Any, settings: Settings, dtype: Any, options: dict[str, Any]) -> Any:
-    if is_modular(settings.pipeline or pipeline_class(settings.model)):
+    class_name = settings.pipeline or pipeline_class(settings.model)
+    if class_name in NEEDS_AV and find_spec("av") is None:
+        raise ValueError(f"{class_name} needs the package av for first and last frames: pip install av")
+    if is_modular(class_name):
         return load_modular(diffusers, settings, dtype, options)
     base = getattr(diffusers, settings.pipeline) if settings.pipeline else diffusers.DiffusionPipeline
     try:

@@ -23,7 +23,7 @@ class Settings:
     steps: int = 0
     """0: the default of the pipeline."""
     draft_steps: int = 0
-    """0: no drafts. Only pipelines that take a video offer them: a final works from its draft's video."""
+    """0: no drafts. Only pipelines that take text and a video offer them: a final works from its draft's video."""
     final_strength: float = 0.5
     """How far the final of a draft may leave the draft's video, 0.0 to 1.0."""
     arguments: dict[str, Any] = field(default_factory=dict)
