@@ -72,6 +72,8 @@ class Cards(unittest.TestCase):
                 (engine,) = tomllib.loads(path.read_text())["engines"]
                 settings: dict[str, Any] = engine["settings"]
                 self.assertLessEqual(set(settings.get("arguments", {})), call(settings["pipeline"]))
+                parts = set(inspect.signature(getattr(diffusers, settings["pipeline"]).__init__).parameters)
+                self.assertLessEqual(set(settings.get("dtype", {})), {"default", *parts})
 
 
 if __name__ == "__main__":

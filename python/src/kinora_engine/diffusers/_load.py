@@ -9,6 +9,7 @@ from ._index import pipeline_class
 from ._modular import is_modular, load_modular, place_modular
 from ._settings import Settings
 from ._together import rank_device, share_denoiser
+from ._weights import dtypes, quantization, single_files
 
 NEEDS_AV = ("LTX2ConditionPipeline", "LTX2ImageToVideoPipeline")
 """Pipelines that compress a first and a last frame as a film would be, before they use it."""
@@ -24,10 +25,10 @@ def load_pipeline(settings: Settings, rank: int = 0) -> Any:
     import diffusers
     import torch
 
-    options = dict(settings.components)
+    options = {**settings.components, **single_files(diffusers, settings)}
     if settings.quantization:
-        options["quantization_config"] = diffusers.PipelineQuantizationConfig(**settings.quantization)
-    pipe = _loaded(diffusers, settings, getattr(torch, settings.dtype), options)
+        options["quantization_config"] = quantization(settings)
+    pipe = _loaded(diffusers, settings, options)
     pipe.set_progress_bar_config(disable=True)
     if settings.scheduler:
         pipe.scheduler = type(pipe.scheduler).from_config(pipe.scheduler.config, **settings.scheduler)
@@ -49,15 +50,17 @@ def load_pipeline(settings: Settings, rank: int = 0) -> Any:
     return pipe
 
 
-def _loaded(diffusers: Any, settings: Settings, dtype: Any, options: dict[str, Any]) -> Any:
+def _loaded(diffusers: Any, settings: Settings, options: dict[str, Any]) -> Any:
+    types = dtypes(settings)
     class_name = settings.pipeline or pipeline_class(settings.model)
     if class_name in NEEDS_AV and find_spec("av") is None:
         raise ValueError(f"{class_name} needs the package av for first and last frames: pip install av")
     if is_modular(class_name):
-        return load_modular(diffusers, settings, dtype, options)
-    base = getattr(diffusers, settings.pipeline) if settings.pipeline else diffusers.DiffusionPipeline
+        return load_modular(diffusers, settings, types, options)
+    # By its own class: `DiffusionPipeline` ignores a part that is given to it, if the class could do without the part.
+    base = getattr(diffusers, settings.pipeline) if settings.pipeline else getattr(diffusers, class_name, diffusers.DiffusionPipeline)
     try:
-        return base.from_pretrained(settings.model, dtype=dtype, **options)
+        return base.from_pretrained(settings.model, dtype=types, **options)
     except OSError as error:
         if read_json(settings.model, INDEX) is not None:
             raise

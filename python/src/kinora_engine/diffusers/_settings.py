@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+DTYPE = "bfloat16"
 OFFLOADS = ("none", "model", "sequential", "group")
 
 
@@ -17,7 +18,8 @@ class Settings:
     """Class of the pipeline; empty: the one of `model_index.json`."""
     workflow: str = ""
     """Of a modular pipeline: the task whose parts are loaded, such as `t2va` of MiniMax-H3. Empty: all parts."""
-    dtype: str = "bfloat16"
+    dtype: str | dict[str, str] = DTYPE
+    """Type of the weights; or types by the name of the part, with `default` for the others: `{"vae": "float32"}`."""
     torch_device: str = ""
     """Empty: `cuda` if there is one, otherwise `cpu`."""
     steps: int = 0
@@ -37,7 +39,9 @@ class Settings:
     scheduler: dict[str, Any] = field(default_factory=dict)
     """Changes to the scheduler's configuration, such as `flow_shift`."""
     quantization: dict[str, Any] = field(default_factory=dict)
-    """Arguments of `diffusers.PipelineQuantizationConfig`."""
+    """Arguments of `diffusers.PipelineQuantizationConfig`. Tables with `type` in it become objects; see `_objects.py`."""
+    single_files: dict[str, str] = field(default_factory=dict)
+    """Files by the name of the part that is read from them instead of the model's folder, in GGUF or safetensors."""
     offload: str = "none"
     offload_options: dict[str, Any] = field(default_factory=dict)
     vae_tiling: bool = False
@@ -74,6 +78,8 @@ class Settings:
         parsed = cls(**settings)
         if parsed.offload not in OFFLOADS:
             raise ValueError(f"settings.offload is {parsed.offload!r}; it is one of {', '.join(OFFLOADS)}")
+        if not (isinstance(parsed.dtype, str) or all(isinstance(name, str) for name in parsed.dtype.values())):
+            raise ValueError(f"settings.dtype is {parsed.dtype!r}; it is a type, or a table of types by the name of the part")
         if parsed.ranks < 1:
             raise ValueError(f"settings.ranks is {parsed.ranks}; it must be 1 or more")
         if parsed.ranks > 1 and parsed.cache:
