@@ -70,6 +70,41 @@ class Inputs(Tiny):
         self.assertEqual(len({b"".join(frames) for frames in clips}), len(clips))
 
 
+class TwoExperts(Inputs, unittest.TestCase):
+    build = staticmethod(tiny.wan_a14b)
+    settings = {"arguments": {"guidance_scale": 3.0, "guidance_scale_2": 4.0}}
+
+    def test_text(self) -> None:
+        clip = self.compared(job(), num_frames=FRAMES)
+        other = self.host(arguments={**self.settings["arguments"], "guidance_scale_2": 1.0}).run(job())
+        self.differ(clip, other.frames)
+
+
+class CoarseDecoder(Inputs, unittest.TestCase):
+    build = staticmethod(tiny.wan_ti2v)
+
+    def test_text(self) -> None:
+        self.assertEqual((self.hello["size_multiple"], self.hello["fps"]), (32, 24))
+        self.compared(job(fps=24), num_frames=FRAMES)
+
+
+class CogVideoX(Inputs, unittest.TestCase):
+    build = staticmethod(tiny.cogvideox)
+    settings = {"arguments": {"max_sequence_length": 16}}
+
+    def test_text(self) -> None:
+        self.compared(job(fps=8), num_frames=FRAMES)
+
+
+class HunyuanVideo15(Inputs, unittest.TestCase):
+    build = staticmethod(tiny.hunyuanvideo15)
+
+    def test_text(self) -> None:
+        self.compared(job(fps=24), num_frames=FRAMES)
+        # It has no callback: steps are told by its progress bar.
+        self.assertGreater(len(set(self.engine.run(job(fps=24)).progress)), 3)
+
+
 class FromFrames(Inputs, unittest.TestCase):
     build = staticmethod(tiny.wan_i2v)
 

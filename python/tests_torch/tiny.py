@@ -1,5 +1,6 @@
 """Builds tiny diffusers pipelines with random weights: `python tiny.py NAME FOLDER`. Nothing is downloaded."""
 
+import copy
 import math
 import sys
 from pathlib import Path
@@ -78,6 +79,25 @@ def wan(folder: Path, **more: Any) -> None:
     WanPipeline(**_wan_parts(**more)).save_pretrained(folder)
 
 
+def wan_a14b(folder: Path) -> None:
+    """Two experts, of which the second has the last of three steps: Wan 2.2 A14B."""
+    parts = _wan_parts()
+    second = copy.deepcopy(parts["transformer"])
+    with torch.no_grad():
+        second.proj_out.weight *= -1
+    WanPipeline(**parts, transformer_2=second, boundary_ratio=0.9).save_pretrained(folder)
+
+
+def wan_ti2v(folder: Path) -> None:
+    """The decoder of Wan 2.2 TI2V 5B, with steps of 16 pixels and so a grid of 32."""
+    parts = _wan_parts(in_channels=48, out_channels=48)
+    normal = {"latents_mean": [0.0] * 48, "latents_std": [1.0] * 48}
+    shape = {"base_dim": 3, "z_dim": 48, "in_channels": 12, "out_channels": 12, "is_residual": True, "patch_size": 2, "num_res_blocks": 1}
+    scale = {"scale_factor_spatial": 16, "scale_factor_temporal": 4, "temperal_downsample": [False, True, True]}
+    parts["vae"] = AutoencoderKLWan(**shape, **scale, **normal, dim_mult=[1, 1, 1, 1])
+    WanPipeline(**parts, expand_timesteps=True).save_pretrained(folder)
+
+
 def wan_i2v(folder: Path) -> None:
     """It needs a first frame, and has no encoder of pictures: that of Wan 2.2."""
     parts = _wan_parts(in_channels=36)
@@ -90,6 +110,77 @@ def wan_vace(folder: Path) -> None:
     parts = _wan_parts(vace_layers=[0], vace_in_channels=96)
     _louder(parts["transformer"].vace_patch_embedding)
     WanVACEPipeline(**parts).save_pretrained(folder)
+
+
+def cogvideox(folder: Path) -> None:
+    """With rotary positions, as CogVideoX 5B. It needs `max_sequence_length = 16`."""
+    from diffusers import AutoencoderKLCogVideoX, CogVideoXDDIMScheduler, CogVideoXPipeline, CogVideoXTransformer3DModel
+    from transformers import T5Config, T5EncoderModel
+
+    torch.manual_seed(0)
+    vae = AutoencoderKLCogVideoX(block_out_channels=(8, 8, 8, 8), latent_channels=4, layers_per_block=1, norm_num_groups=2)
+    transformer = CogVideoXTransformer3DModel(
+        num_attention_heads=2,
+        attention_head_dim=16,
+        in_channels=4,
+        out_channels=4,
+        time_embed_dim=2,
+        text_embed_dim=32,
+        num_layers=2,
+        sample_width=4,
+        sample_height=4,
+        sample_frames=9,
+        max_text_seq_length=16,
+        use_rotary_positional_embeddings=True,
+    )
+    text_encoder = T5EncoderModel(T5Config(vocab_size=300, d_model=32, d_kv=8, d_ff=37, num_layers=2, num_heads=4))
+    parts = {"vae": vae, "transformer": transformer, "text_encoder": text_encoder}
+    CogVideoXPipeline(**parts, tokenizer=tokenizer(), scheduler=CogVideoXDDIMScheduler()).save_pretrained(folder)
+
+
+def hunyuanvideo15(folder: Path) -> None:
+    """HunyuanVideo 1.5, which has neither a callback nor a guidance scale."""
+    from diffusers import AutoencoderKLHunyuanVideo15, ClassifierFreeGuidance, HunyuanVideo15Pipeline, HunyuanVideo15Transformer3DModel
+    from transformers import ByT5Tokenizer, Qwen2_5_VLTextConfig, Qwen2_5_VLTextModel, T5Config, T5EncoderModel
+
+    torch.manual_seed(0)
+    vae = AutoencoderKLHunyuanVideo15(block_out_channels=(32, 32, 32, 32, 32), latent_channels=4, layers_per_block=1)
+    transformer = HunyuanVideo15Transformer3DModel(
+        in_channels=9,
+        out_channels=4,
+        num_attention_heads=2,
+        attention_head_dim=16,
+        num_layers=2,
+        num_refiner_layers=1,
+        mlp_ratio=2.0,
+        text_embed_dim=16,
+        text_embed_2_dim=32,
+        image_embed_dim=12,
+        rope_axes_dim=(4, 6, 6),
+        target_size=32,
+        task_type="t2v",
+    )
+    text = {
+        "vocab_size": 300,
+        "hidden_size": 16,
+        "intermediate_size": 16,
+        "num_hidden_layers": 3,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 1,
+        "rope_scaling": {"rope_type": "default", "mrope_section": [2, 1, 1]},
+    }
+    chat = tokenizer()
+    chat.chat_template = "{% for message in messages %}{{ message.content }}{% endfor %}"
+    HunyuanVideo15Pipeline(
+        vae=vae,
+        transformer=transformer,
+        text_encoder=Qwen2_5_VLTextModel(Qwen2_5_VLTextConfig(**text)),
+        tokenizer=chat,
+        text_encoder_2=T5EncoderModel(T5Config(vocab_size=400, d_model=32, d_kv=8, d_ff=37, num_layers=1, num_heads=4)),
+        tokenizer_2=ByT5Tokenizer(),
+        scheduler=FlowMatchEulerDiscreteScheduler(shift=7.0),
+        guider=ClassifierFreeGuidance(guidance_scale=6.0),
+    ).save_pretrained(folder)
 
 
 def ltx2(folder: Path) -> None:
@@ -234,5 +325,5 @@ def _ltx2(kind: Any = None, **parts: Any) -> Any:
 
 
 if __name__ == "__main__":
-    BUILDERS = {builder.__name__: builder for builder in (wan, wan_i2v, wan_vace, ltx2, ltx2_condition, ltx25)}
+    BUILDERS = {builder.__name__: builder for builder in (wan, wan_a14b, wan_ti2v, wan_i2v, wan_vace, cogvideox, hunyuanvideo15, ltx2, ltx2_condition, ltx25)}
     BUILDERS[sys.argv[1]](Path(sys.argv[2]))
