@@ -31,7 +31,8 @@ class Wan(Tiny, unittest.TestCase):
 
     def test_a_cancel_leaves_no_trace_in_a_step_cache(self) -> None:
         cache = {"type": "FirstBlockCacheConfig", "threshold": 0.5}
-        host = self.host(cache=cache)
+        # Many steps, so that the job is not done before it is stopped.
+        host = self.host(cache=cache, steps=20)
         expected = host.run(job()).frames
         for wait in (0.05, 0.2, 0.5):
             running = host.start(job(width=128, height=128, frames=33))
