@@ -1,6 +1,7 @@
 """Settings of the diffusers engine: types, quantisers, single files, attention, decoders, LoRAs."""
 
 import importlib.util
+import shutil
 import unittest
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,11 @@ from kinora_engine.testing import OpenFailed, job
 def has(package: str) -> bool:
     """Whether a package is installed."""
     return importlib.util.find_spec(package) is not None
+
+
+def difference(one: list[bytes], two: list[bytes]) -> int:
+    """The largest difference of two clips, of 255."""
+    return max(abs(a - b) for a, b in zip(b"".join(one), b"".join(two), strict=True))
 
 
 class Wan(Tiny, unittest.TestCase):
@@ -63,6 +69,29 @@ class Wan(Tiny, unittest.TestCase):
         tiled = self.host(vae_tiling=True).run(request)
         self.assertEqual((tiled.outcome, [len(frame) for frame in tiled.frames]), ("done", [288 * 32 * 3] * 5))
         self.assertTrue(tiled.frames != expected, "no tiles")
+
+    def test_offloaded_parts_give_the_frames_of_others_also_after_a_cancel(self) -> None:
+        """From the CPU to the CPU. `sequential` fails there in accelerate, with a plain script too."""
+        expected = self.host(steps=20).run(job()).frames
+        for offload, options in (("model", {}), ("group", {"offload_type": "leaf_level"})):
+            host = self.host(steps=20, offload=offload, offload_options=options)
+            running = host.start(job(width=128, height=128, frames=33))
+            running.wait_until(lambda result: any(fraction > 0 for fraction in result.progress))
+            running.cancel()
+            self.assertEqual(running.result.outcome, "cancelled")
+            result = host.run(job())
+            self.assertEqual((result.outcome, result.message), ("done", ""))
+            self.assertLessEqual(difference(result.frames, expected), 1)
+            host.close()
+
+    @unittest.skipUnless(shutil.which("c++") or shutil.which("g++"), "no C++ compiler")
+    def test_compiled_blocks_give_the_frames_of_others_and_are_a_phase_of_the_first_job(self) -> None:
+        host = self.host(compile=True)
+        first, second = host.run(job()), host.run(job())
+        self.assertEqual((first.outcome, first.message), ("done", ""))
+        self.assertEqual(([phase["name"] for phase in first.phases], second.phases), (["compiling"], []))
+        self.assertTrue(first.frames == second.frames)
+        self.assertLessEqual(difference(first.frames, self.host().run(job()).frames), 1)
 
     @unittest.skipUnless(has("gguf"), "gguf is not installed")
     def test_a_transformer_from_a_gguf_file(self) -> None:
