@@ -1,9 +1,10 @@
 """The same clips by a plain script of diffusers and through Kinora, one after the other on the same machine.
 
 `python overhead.py --kinora BINARY --model FOLDER [--size 832x480] [--seconds 5] [--steps 20] [--clips 2]`. Prints, for
-each clip, the seconds from the call (from the submit) to the MP4 and the seconds of a step, and the highest memory of the processes and
-of the GPU; then the ratio of the medians. A step through Kinora is told by the progress that clients see, in whole per cent. A first short clip of each side is not counted. Both sides make the same frames: the grid of Wan is
-4n+1, of which Kinora drops the last. The script encodes with OpenCV's MPEG-4, which costs less than Kinora's H.264.
+each clip, the seconds from the call (from the submit) to the MP4 and the seconds of a step, and the highest memory of the processes
+and of the GPU; then the ratio of the medians. Through Kinora, steps are told by the progress that clients see, in whole per cent.
+A first short clip of each side is not counted. Both sides make the same frames: the grid of Wan is 4n+1, of which Kinora drops
+the last. The script encodes with OpenCV's MPEG-4, which costs less than Kinora's H.264.
 """
 
 import argparse

@@ -19,6 +19,7 @@ from kinora_engine.diffusers._run import clean
 from kinora_engine.testing import OpenFailed, job
 
 FIRST_BLOCK = {"type": "FirstBlockCacheConfig", "threshold": 0.5}
+BROADCAST = {"block_skip_range": 2, "timestep_skip_range": [-1, 1001]}
 
 
 def source(name: str) -> str:
@@ -69,7 +70,7 @@ class Wan(Tiny, unittest.TestCase):
             {"type": "MagCacheConfig", "threshold": 10.0, "num_inference_steps": 8, "mag_ratios": [1.0] * 8},
             {"type": "TaylorSeerCacheConfig", "disable_cache_before_step": 3, "taylor_factors_dtype": "float32", "cache_identifiers": [r"blocks\.\d+"]},
             {"type": "SeaCacheConfig", "threshold": 10.0},
-            {"type": "PyramidAttentionBroadcastConfig", "spatial_attention_block_skip_range": 2, "spatial_attention_timestep_skip_range": [-1, 1001]},
+            {"type": "PyramidAttentionBroadcastConfig", **{f"spatial_attention_{name}": value for name, value in BROADCAST.items()}},
         ):
             with self.subTest(cache["type"]):
                 host = self.host(cache=cache, steps=8)

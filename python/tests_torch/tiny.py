@@ -325,5 +325,6 @@ def _ltx2(kind: Any = None, **parts: Any) -> Any:
 
 
 if __name__ == "__main__":
-    BUILDERS = {builder.__name__: builder for builder in (wan, wan_a14b, wan_ti2v, wan_i2v, wan_vace, cogvideox, hunyuanvideo15, ltx2, ltx2_condition, ltx25)}
+    KINDS = (wan, wan_a14b, wan_ti2v, wan_i2v, wan_vace, cogvideox, hunyuanvideo15, ltx2, ltx2_condition, ltx25)
+    BUILDERS = {builder.__name__: builder for builder in KINDS}
     BUILDERS[sys.argv[1]](Path(sys.argv[2]))
