@@ -20,17 +20,36 @@ pub enum Stage {
 
 /// A request to stop, shared by all who may cancel and all who must obey.
 #[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
+pub struct Cancel(Arc<Request>);
+
+#[derive(Debug, Default)]
+struct Request {
+    is_made: AtomicBool,
+    /// The next progress above 0 makes it.
+    waits_for_progress: AtomicBool,
+}
 
 impl Cancel {
     /// Requests a stop. Irreversible.
     pub fn cancel(&self) {
-        self.0.store(true, Ordering::Release);
+        self.0.is_made.store(true, Ordering::Release);
+    }
+
+    /// Requests a stop at the first progress above 0: in the middle of the computation, however
+    /// long it takes to begin. Irreversible.
+    pub fn cancel_at_progress(&self) {
+        self.0.waits_for_progress.store(true, Ordering::Release);
     }
 
     /// Whether a stop was requested.
     pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.is_made.load(Ordering::Acquire)
+    }
+
+    fn note_progress(&self, fraction: f64) {
+        if fraction > 0.0 && self.0.waits_for_progress.load(Ordering::Acquire) {
+            self.cancel();
+        }
     }
 }
 
@@ -98,6 +117,7 @@ impl Control {
     /// As [`Control::report`].
     pub fn pass_on(&self, fraction: f64) -> Result<(), EngineError> {
         self.progress.report(fraction);
+        self.cancel.note_progress(fraction);
         if self.cancel.is_cancelled() {
             return Err(EngineError::Cancelled);
         }
@@ -126,6 +146,16 @@ mod tests {
         let control = Control::default();
         control.cancel.cancel();
         let seen = control.report(Stage::Generating, 0.1);
+        assert!(matches!(seen, Err(EngineError::Cancelled)));
+    }
+
+    #[test]
+    fn a_cancel_can_wait_for_the_first_progress() {
+        let control = Control::default();
+        control.cancel.cancel_at_progress();
+        control.report(Stage::Preparing, 0.0).unwrap();
+        assert!(!control.cancel.is_cancelled());
+        let seen = control.pass_on(0.01);
         assert!(matches!(seen, Err(EngineError::Cancelled)));
     }
 }

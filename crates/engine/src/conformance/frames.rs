@@ -6,6 +6,19 @@ use kinora_contract::VideoSpec;
 use super::{Broken, Check, hold};
 use crate::{CHANNELS, Control, Engine, EngineError, Job, Materials, SAMPLE_RATE_HZ, Sink};
 
+/// What happens to a job.
+#[derive(Clone, Copy, Debug, Default)]
+enum Disturbance {
+    #[default]
+    None,
+    /// A cancel at the first progress above 0.
+    CancelAtProgress,
+    /// A cancel when the sink takes the frame with this index.
+    CancelAtFrame(u32),
+    /// The sink refuses the frame with this index.
+    RefuseFrame(u32),
+}
+
 /// What a sink received, and how it should disturb the engine.
 #[derive(Debug, Default)]
 struct Witness {
@@ -20,8 +33,7 @@ struct Witness {
     frame_bytes: usize,
     control: Control,
     fractions: Vec<f64>,
-    cancel_at: Option<u32>,
-    fail_at: Option<u32>,
+    disturbance: Disturbance,
 }
 
 impl Witness {
@@ -43,11 +55,14 @@ impl Sink for Witness {
     }
 
     fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
-        if self.fail_at == Some(self.frames) {
-            return Err(EngineError::Sink(Box::new(Refusal)));
-        }
-        if self.cancel_at == Some(self.frames) {
-            self.control.cancel.cancel();
+        match self.disturbance {
+            Disturbance::RefuseFrame(index) if index == self.frames => {
+                return Err(EngineError::Sink(Box::new(Refusal)));
+            }
+            Disturbance::CancelAtFrame(index) if index == self.frames => {
+                self.control.cancel.cancel();
+            }
+            _ => {}
         }
         self.wrong_size |= rgb.len() != self.frame_bytes;
         self.frames += 1;
@@ -74,18 +89,19 @@ fn run(
     engine: &dyn Engine,
     spec: &VideoSpec,
     materials: &Materials,
-    cancel_at: Option<u32>,
-    fail_at: Option<u32>,
+    disturbance: Disturbance,
 ) -> Result<(Witness, Result<(), EngineError>), Broken> {
     let clip = engine
         .plan(spec, materials)
         .map_err(|error| Broken(format!("plan refused: {error}")))?;
     let control = Control::default();
+    if matches!(disturbance, Disturbance::CancelAtProgress) {
+        control.cancel.cancel_at_progress();
+    }
     let mut seen = Witness {
         frame_bytes: clip.size.pixels() as usize * 3,
         control: control.clone(),
-        cancel_at,
-        fail_at,
+        disturbance,
         ..Witness::default()
     };
     let result = engine.generate(
@@ -110,6 +126,7 @@ pub fn check(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Ch
     repeats(engine, spec, materials)?;
     obeys_cancel(engine, spec, materials)?;
     leaves_no_trace(engine, spec, materials)?;
+    leaves_no_trace_of_a_step(engine, spec, materials)?;
     returns_sink_errors(engine, spec, materials)
 }
 
@@ -122,18 +139,40 @@ pub fn fingerprint(
     spec: &VideoSpec,
     materials: &Materials,
 ) -> Result<u64, Broken> {
-    let (seen, result) = run(engine, spec, materials, None, None)?;
+    let (seen, result) = run(engine, spec, materials, Disturbance::None)?;
     result.map_err(|error| Broken(format!("generation failed: {error}")))?;
     Ok(seen.hash)
 }
 
-/// A job that was stopped changes nothing about the next one: a cache between steps is the usual trace.
+/// A job that was stopped after its first frame changes nothing about the next one.
 ///
 /// # Errors
 /// The broken promise.
 pub fn leaves_no_trace(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
+    leaves_none_of(Disturbance::CancelAtFrame(1), engine, spec, materials)
+}
+
+/// The same of a job that was stopped at its first progress: engines that compute all frames before they deliver one
+/// are then between two steps, where a cache is the usual trace.
+///
+/// # Errors
+/// The broken promise.
+pub fn leaves_no_trace_of_a_step(
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &Materials,
+) -> Check {
+    leaves_none_of(Disturbance::CancelAtProgress, engine, spec, materials)
+}
+
+fn leaves_none_of(
+    stop: Disturbance,
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &Materials,
+) -> Check {
     let before = fingerprint(engine, spec, materials)?;
-    let (_, stopped) = run(engine, spec, materials, Some(1), None)?;
+    let (_, stopped) = run(engine, spec, materials, stop)?;
     hold(
         matches!(stopped, Err(EngineError::Cancelled)),
         "a cancel is answered as one",
@@ -157,7 +196,7 @@ pub fn outline(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> 
         .plan(spec, materials)
         .map_err(|error| Broken(format!("plan refused: {error}")))?;
     hold(clip == again, "planning twice gives the same clip")?;
-    let (seen, result) = run(engine, spec, materials, None, None)?;
+    let (seen, result) = run(engine, spec, materials, Disturbance::None)?;
     result.map_err(|error| Broken(format!("generation failed: {error}")))?;
     let frames = length(engine.decides_length(spec), &seen.decided, clip.frames)?;
     hold(
@@ -203,8 +242,8 @@ fn length(is_undecided: bool, decided: &[u32], planned: u32) -> Result<u32, Brok
 /// # Errors
 /// The broken promise.
 pub fn repeats(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
-    let (first, _) = run(engine, spec, materials, None, None)?;
-    let (second, _) = run(engine, spec, materials, None, None)?;
+    let (first, _) = run(engine, spec, materials, Disturbance::None)?;
+    let (second, _) = run(engine, spec, materials, Disturbance::None)?;
     hold(
         first.hash == second.hash,
         "the same spec gives the same frames and sound",
@@ -213,7 +252,7 @@ pub fn repeats(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> 
         seed: spec.seed.wrapping_add(1),
         ..spec.clone()
     };
-    let (third, _) = run(engine, &other, materials, None, None)?;
+    let (third, _) = run(engine, &other, materials, Disturbance::None)?;
     hold(first.hash != third.hash, "another seed gives another clip")
 }
 
@@ -222,7 +261,7 @@ pub fn repeats(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> 
 /// # Errors
 /// The broken promise.
 pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
-    let (seen, result) = run(engine, spec, materials, Some(2), None)?;
+    let (seen, result) = run(engine, spec, materials, Disturbance::CancelAtFrame(2))?;
     hold(
         matches!(result, Err(EngineError::Cancelled)),
         "a cancel is answered as one",
@@ -235,7 +274,7 @@ pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials
 /// # Errors
 /// The broken promise.
 pub fn returns_sink_errors(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
-    let (seen, result) = run(engine, spec, materials, None, Some(3))?;
+    let (seen, result) = run(engine, spec, materials, Disturbance::RefuseFrame(3))?;
     let same = matches!(&result, Err(EngineError::Sink(cause)) if cause.is::<Refusal>());
     hold(same, "the sink's own error is returned")?;
     hold(

@@ -6,7 +6,8 @@ pub mod film;
 mod frames;
 
 pub use frames::{
-    check, fingerprint, leaves_no_trace, obeys_cancel, outline, repeats, returns_sink_errors,
+    check, fingerprint, leaves_no_trace, leaves_no_trace_of_a_step, obeys_cancel, outline, repeats,
+    returns_sink_errors,
 };
 
 /// A broken promise, in words.
