@@ -110,6 +110,7 @@ fn listen(first: Order, from: &mut impl Read, jobs: &Sender<Arrived>, answers: &
                 current.cancel.cancel();
                 true
             }
+            Ok(Some(Order::Unknown)) => true,
             // It is already confined, or was started without confinement.
             Ok(Some(Order::Confine(_)) | None) | Err(_) => false,
         };

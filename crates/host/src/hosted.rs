@@ -14,6 +14,8 @@ use kinora_engine::{
 };
 use rustix::io::Errno;
 
+use crate::assignment::Assignment;
+use crate::conduct::{Conduct, Remarks};
 use crate::message::{Order, Told};
 use crate::on_grid::{self, OnGrid};
 use crate::process::{EngineProcess, Heard};
@@ -72,6 +74,9 @@ pub struct HostedEngine {
     seats: Seats,
     /// Whether the log already says how a process is confined.
     is_confinement_told: AtomicBool,
+    remarks: Remarks,
+    /// Whether jobs come with messages and keys that no engine knows.
+    sends_unknowns: AtomicBool,
 }
 
 impl HostedEngine {
@@ -87,7 +92,19 @@ impl HostedEngine {
             options,
             seats,
             is_confinement_told: AtomicBool::new(false),
+            remarks: Remarks::default(),
+            sends_unknowns: AtomicBool::new(false),
         }
+    }
+
+    /// Whether jobs come with messages and keys of a later version from now on, which an engine must skip.
+    pub fn send_unknowns(&self, are_sent: bool) {
+        self.sends_unknowns.store(are_sent, Ordering::Relaxed);
+    }
+
+    /// The gravest remark about a process since the last call: what the results of its jobs do not say.
+    pub fn take_conduct(&self) -> Option<Conduct> {
+        self.remarks.take()
     }
 
     /// Checks whether the engine can be opened, in a process that exits immediately.
@@ -110,7 +127,11 @@ impl HostedEngine {
     }
 
     /// Starts a process and opens its engine.
-    fn start(&self, device: Option<&String>, control: &Control) -> Result<Ready, EngineError> {
+    pub(crate) fn start(
+        &self,
+        device: Option<&String>,
+        control: &Control,
+    ) -> Result<Ready, EngineError> {
         let name = &self.planner.describe().name;
         let (mut command, confinement) =
             ((self.options.command)(), self.options.confinement.as_ref());
@@ -152,7 +173,6 @@ impl HostedEngine {
                     tracing::info!(engine = name, sdk, version, seconds, "engine opened");
                     return Ok(Ready {
                         process,
-                        yield_limit: hello.yield_limit(),
                         introduction: hello.introduction(),
                     });
                 }
@@ -168,6 +188,28 @@ impl HostedEngine {
             code: FailureCode::GenerationTimeout,
             cause: "the engine did not open in time".to_owned(),
         })
+    }
+
+    pub(crate) const fn seats(&self) -> &Seats {
+        &self.seats
+    }
+
+    pub(crate) const fn clock(&self) -> &Arc<dyn Clock> {
+        &self.options.clock
+    }
+
+    /// The job as a process gets it.
+    pub(crate) fn assignment<'a>(&self, job: &'a Job<'a>) -> Assignment<'a> {
+        let promises = self.options.promises;
+        Assignment {
+            job,
+            clip: promises.map_or(job.clip, |promises| {
+                on_grid::rendered(job.clip, promises.grid)
+            }),
+            is_own: promises.is_none(),
+            is_undecided: self.planner.decides_length(job.spec),
+            has_unknowns: self.sends_unknowns.load(Ordering::Relaxed),
+        }
     }
 
     /// Refuses an engine of another protocol, and one that cannot do what it should.
@@ -269,27 +311,22 @@ impl Engine for HostedEngine {
                 return Err(error);
             }
         };
-        let promises = self.options.promises;
-        let clip = promises.map_or(job.clip, |promises| {
-            on_grid::rendered(job.clip, promises.grid)
-        });
+        let assignment = self.assignment(job);
         let mut on_grid;
-        let sink: &mut dyn Sink = match promises {
-            Some(_) => {
-                on_grid = OnGrid::new(sink, job, clip);
+        let sink: &mut dyn Sink = match assignment.is_own {
+            false => {
+                on_grid = OnGrid::new(sink, job, assignment.clip);
                 &mut on_grid
             }
-            None => sink,
+            true => sink,
         };
         let run = Run {
             process: &ready.process,
-            yield_limit: ready.yield_limit,
-            is_own: promises.is_none(),
-            job,
-            clip,
-            is_undecided: self.planner.decides_length(job.spec),
+            yield_limit: ready.introduction.yield_limit,
+            assignment,
             sink,
             control,
+            remarks: &self.remarks,
             memory_bytes_max: self.options.memory_bytes_max,
             clock: &self.options.clock,
         };

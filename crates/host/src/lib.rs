@@ -8,8 +8,11 @@
 
 #![forbid(unsafe_code)]
 
+mod assignment;
 mod backoff;
 mod clip_head;
+mod conduct;
+mod end_of_input;
 mod film_host;
 mod film_message;
 mod film_reader;
@@ -31,6 +34,7 @@ mod seats;
 mod tail;
 mod wire;
 
+pub use conduct::Conduct;
 pub use film_host::serve_film;
 pub use film_reader::{FilmOptions, HostedFilms};
 pub use host::serve;

@@ -34,6 +34,7 @@ pub(crate) fn head(job: &Job<'_>, clip: Clip, is_own: bool) -> JobHead {
         // A spec has only a few.
         audios: u32::try_from(materials.audios.len()).unwrap_or(u32::MAX),
         source,
+        unknown: None,
         own: is_own.then(|| OwnHead {
             spec: job.spec.clone(),
             script: materials

@@ -29,6 +29,8 @@ pub(crate) enum Order {
     Unreadable,
     /// Cancels the current job.
     Cancel,
+    /// A message of a later version, which today's engines must skip: for `kinora engine check`.
+    Unknown,
 }
 
 /// Messages from an engine process to the service.
@@ -127,6 +129,7 @@ impl Message for Order {
             Self::NoFrame => (b'n', Vec::new()),
             Self::Unreadable => (b'u', Vec::new()),
             Self::Cancel => (b'c', Vec::new()),
+            Self::Unknown => (b'z', b"a later version".to_vec()),
         })
     }
 

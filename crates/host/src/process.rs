@@ -136,6 +136,12 @@ impl<O: Message, T: Message> Process<O, T> {
         let _ = self.orders.send(order);
     }
 
+    /// Closes its standard input once all queued orders are written.
+    pub(crate) fn close_input(&mut self) {
+        // The thread that writes ends with the other sender.
+        self.orders = mpsc::channel().0;
+    }
+
     /// Number of orders that it has not taken yet.
     pub(crate) fn untaken(&self) -> usize {
         self.unwritten.load(Ordering::Acquire)

@@ -154,11 +154,12 @@ impl Hello {
                 },
                 fps: self.fps,
             },
+            yield_limit: self.yield_limit(),
         }
     }
 
     /// How long to wait for the end of a cancelled job.
-    pub(crate) fn yield_limit(&self) -> Duration {
+    fn yield_limit(&self) -> Duration {
         // NaN becomes the default too.
         let asked = self.yield_seconds.max(YIELD_SECONDS);
         Duration::from_secs_f64(asked.min(YIELD_SECONDS_MAX))
@@ -176,6 +177,8 @@ pub struct Introduction {
     pub version: String,
     /// What it can do; 0 frames per second: any rate.
     pub promises: Promises,
+    /// How long it may take to obey a cancel.
+    pub yield_limit: Duration,
 }
 
 /// A long silent part of the work.
@@ -219,6 +222,9 @@ pub(crate) struct JobHead {
     pub(crate) images: Vec<Pixels>,
     pub(crate) audios: u32,
     pub(crate) source: Option<SourceHead>,
+    /// A key of a later version, which today's engines must ignore: for `kinora engine check`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unknown: Option<bool>,
     /// For an engine of this executable. No other gets it: it holds addresses of references.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) own: Option<OwnHead>,

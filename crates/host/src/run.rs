@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{Clock, FailureCode, Stopwatch};
-use kinora_engine::{Clip, Control, EngineError, Job, Playback, Sink};
+use kinora_engine::{Control, EngineError, Job, Playback, Sink};
 
-use crate::materials::{self, bytes_to_samples};
+use crate::assignment::Assignment;
+use crate::conduct::{Conduct, Remarks};
+use crate::materials::bytes_to_samples;
 use crate::message::{Order, Told};
 use crate::process::{EngineProcess, Heard};
-use crate::protocol::Decision;
+use crate::protocol::{Decision, Ending};
 
 /// How often to check for a cancel while there is no output.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -38,14 +40,10 @@ pub(crate) struct Run<'a> {
     pub(crate) process: &'a EngineProcess,
     /// How long it may take to obey a cancel.
     pub(crate) yield_limit: Duration,
-    pub(crate) is_own: bool,
-    pub(crate) job: &'a Job<'a>,
-    /// The clip as the engine renders it.
-    pub(crate) clip: Clip,
-    /// Whether the engine decides how many frames it has.
-    pub(crate) is_undecided: bool,
+    pub(crate) assignment: Assignment<'a>,
     pub(crate) sink: &'a mut dyn Sink,
     pub(crate) control: &'a Control,
+    pub(crate) remarks: &'a Remarks,
     pub(crate) memory_bytes_max: Option<u64>,
     pub(crate) clock: &'a Arc<dyn Clock>,
 }
@@ -54,15 +52,7 @@ impl Run<'_> {
     /// Runs the job to its end.
     pub(crate) fn run(mut self) -> Ended {
         self.process.follow_caller();
-        let mut head = materials::head(self.job, self.clip, self.is_own);
-        if self.is_undecided {
-            head.clip = head.clip.undecided();
-        }
-        self.process.bounds().set_clip(head.clip);
-        self.process.order(Order::Job(Box::new(head)));
-        for bytes in materials::bytes(self.job.materials) {
-            self.process.order(Order::Material(bytes));
-        }
+        self.assignment.order_from(self.process);
         let (mut playing, mut silence) = (Playing::default(), Silence::default());
         let mut memory_checked = Stopwatch::start(self.clock);
         loop {
@@ -128,7 +118,7 @@ impl Run<'_> {
                 self.sink.audio(&bytes_to_samples(&pcm))?;
                 self.note_progress()?;
             }
-            Told::Play(number) => playing.begin(number, self.job)?,
+            Told::Play(number) => playing.begin(number, self.assignment.job)?,
             Told::Next(number) => {
                 // An engine requests a frame after taking the previous one. Frames wait here until
                 // taken, so an engine that only sends requests would fill the service's memory.
@@ -159,14 +149,28 @@ impl Run<'_> {
         let start = Stopwatch::start(self.clock);
         while start.elapsed() < self.yield_limit {
             match self.process.listen(POLL_INTERVAL) {
-                Heard::Told(Told::Ended(_)) => return self.ended(Err(because)),
+                Heard::Told(Told::Ended(ending)) => {
+                    if ending == Ending::Done {
+                        self.remarks.note(Conduct::DoneAfterCancel);
+                    }
+                    return self.ended(Err(because));
+                }
                 Heard::Told(Told::Next(_)) if self.process.untaken() <= UNTAKEN_MAX => {
                     self.process.order(Order::Unreadable);
                 }
                 Heard::Told(_) | Heard::Nothing => {}
-                Heard::Gone => break,
+                Heard::Gone => {
+                    self.remarks.note(Conduct::ExitedAfterCancel);
+                    return Ended::Unfit(Err(because));
+                }
             }
         }
+        let seconds = self.yield_limit.as_secs_f64();
+        tracing::warn!(
+            seconds,
+            "engine process killed: it did not end a cancelled job in time"
+        );
+        self.remarks.note(Conduct::IgnoredCancel);
         Ended::Unfit(Err(because))
     }
 
@@ -187,6 +191,7 @@ impl Run<'_> {
         while self.process.untaken() > 0 {
             if start.elapsed() >= self.yield_limit {
                 tracing::warn!("engine process ended: it leaves its orders unread");
+                self.remarks.note(Conduct::LeftOrdersUnread);
                 return false;
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -232,14 +237,14 @@ pub(crate) fn hostile(what: &str) -> EngineError {
 
 /// The playing sources of a job, by the numbers that the engine process assigned.
 #[derive(Default)]
-struct Playing {
+pub(crate) struct Playing {
     by_number: BTreeMap<u32, Box<dyn Playback>>,
     begun: u32,
 }
 
 impl Playing {
     /// Starts another one. Each has its own decoder, and engines play a source once or twice.
-    fn begin(&mut self, number: u32, job: &Job<'_>) -> Result<(), EngineError> {
+    pub(crate) fn begin(&mut self, number: u32, job: &Job<'_>) -> Result<(), EngineError> {
         self.begun += 1;
         if self.by_number.len() >= PLAYING_MAX || self.begun > PLAYS_MAX {
             return Err(hostile("it plays its source too many times"));
@@ -251,7 +256,7 @@ impl Playing {
         Ok(())
     }
 
-    fn next(&mut self, number: u32) -> Order {
+    pub(crate) fn next(&mut self, number: u32) -> Order {
         let playing = self.by_number.get_mut(&number);
         match playing.map(|playback| playback.next_frame()) {
             Some(Ok(Some(rgb))) => Order::Frame(rgb),
@@ -260,7 +265,7 @@ impl Playing {
         }
     }
 
-    fn end(&mut self, number: u32) {
+    pub(crate) fn end(&mut self, number: u32) {
         self.by_number.remove(&number);
     }
 }

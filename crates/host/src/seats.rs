@@ -18,8 +18,6 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub(crate) process: EngineProcess,
-    /// How long it may take to obey a cancel.
-    pub(crate) yield_limit: Duration,
     pub(crate) introduction: Introduction,
 }
 
