@@ -2,12 +2,13 @@
 //! it breaks in words that its author can act on.
 
 mod cases;
+mod judge;
+mod watched;
 
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_engine::conformance::{self, Broken};
 use kinora_engine::{Features, Grid, Planner, Program, Promises};
 use kinora_host::{HostOptions, HostedEngine, Introduction, Open};
 use kinora_process::PromisedPlanner;
@@ -16,7 +17,8 @@ use crate::cli::{EngineArgs, EngineCheckArgs, EngineCommand};
 use crate::engine_host::{clock, command_of};
 use crate::failure::Failure;
 use crate::output::print;
-use cases::Case;
+use judge::Judge;
+use watched::Watched;
 
 /// Frames per second for an engine that takes any.
 const FPS: u32 = 8;
@@ -33,88 +35,25 @@ fn check(args: &EngineCheckArgs) -> Result<(), Failure> {
     print(&introduced(&introduction));
     let promises = promises(&introduction);
     let cases = cases::of(promises, args);
-    if cases.is_empty() {
+    let Some(plainest) = cases.first() else {
         return Err(Failure::new(
             "The engine's hello has no feature: it takes no request. See `features` in docs/engine-protocol.md.",
         ));
-    }
-    let mut broken = 0;
+    };
     let engine = hosted(args, &settings, Some(promises));
+    let silence_max = Duration::from_secs(args.silence_seconds.into());
+    let engine = Watched::new(engine, introduction.yield_limit, silence_max);
+    let mut judge = Judge::new(&engine);
     for (index, case) in cases.iter().enumerate() {
-        broken += u32::from(!holds(
-            case,
-            "what it sends",
-            conformance::outline(&engine, &case.spec, &case.materials),
-        ));
+        judge.outline(case);
         // The first has everything that a job can have tried on it.
         if index == 0 {
-            broken += judge_life(args, &settings, &engine, case);
+            judge.life(case);
         }
     }
-    match broken {
-        0 => {
-            print("The engine keeps to the protocol.\n");
-            Ok(())
-        }
-        1 => Err(Failure::new("1 check failed, see above")),
-        many => Err(Failure::new(format!("{many} checks failed, see above"))),
-    }
-}
-
-/// What an engine must do besides making a clip; the number of checks that failed.
-fn judge_life(
-    args: &EngineCheckArgs,
-    settings: &serde_json::Value,
-    engine: &HostedEngine,
-    case: &Case,
-) -> u32 {
-    let (spec, materials) = (&case.spec, &case.materials);
-    let fresh = || {
-        let one = conformance::fingerprint(engine, spec, materials)?;
-        let other = hosted(args, settings, Some(case.promises));
-        let other = conformance::fingerprint(&other, spec, materials)?;
-        conformance::hold(
-            one == other,
-            "another process makes the same frames of the same job",
-        )
-    };
-    let checks = [
-        ("the seed", conformance::repeats(engine, spec, materials)),
-        (
-            "a cancel",
-            conformance::obeys_cancel(engine, spec, materials),
-        ),
-        (
-            "after a cancel",
-            conformance::leaves_no_trace(engine, spec, materials),
-        ),
-        (
-            "a sink that fails",
-            conformance::returns_sink_errors(engine, spec, materials),
-        ),
-        ("a fresh process", fresh()),
-    ];
-    let failed = checks
-        .into_iter()
-        .filter_map(|(what, check)| (!holds(case, what, check)).then_some(()));
-    u32::try_from(failed.count()).unwrap_or(u32::MAX)
-}
-
-/// Prints the outcome of one check.
-fn holds(case: &Case, what: &str, check: Result<(), Broken>) -> bool {
-    let name = case.name;
-    match check {
-        Ok(()) => {
-            print(&format!("  ok      {name}: {what}\n"));
-            true
-        }
-        Err(broken) => {
-            print(&format!(
-                "  BROKEN  {name}: {what}\n          this must hold: {broken}\n"
-            ));
-            false
-        }
-    }
+    // Last, since it costs a process.
+    judge.end_of_input(plainest);
+    judge.outcome()
 }
 
 fn settings(args: &EngineCheckArgs) -> Result<serde_json::Value, Failure> {

@@ -30,6 +30,7 @@ mod downloads;
 mod drafts;
 mod durability;
 mod edits;
+mod engine_checks;
 mod events;
 mod examples;
 mod expiry;

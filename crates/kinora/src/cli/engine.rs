@@ -47,6 +47,9 @@ pub(crate) struct EngineCheckArgs {
     /// How long the engine may take to open, in seconds
     #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) open_seconds: u32,
+    /// How long a job may make no progress, in seconds, as `host.silence_seconds` of the service
+    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) silence_seconds: u32,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,

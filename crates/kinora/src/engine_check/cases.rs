@@ -14,7 +14,6 @@ pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) spec: VideoSpec,
     pub(super) materials: Materials,
-    pub(super) promises: Promises,
 }
 
 /// A case for each feature in `promises`; the plainest first.
@@ -48,7 +47,6 @@ impl Cases {
             name,
             spec,
             materials,
-            promises: self.promises,
         });
     }
 
@@ -101,18 +99,49 @@ impl Cases {
             };
             self.add("a length of its own choice", spec, materials.clone());
         }
-        if can.draft {
+        if can.negative_prompt {
             let spec = VideoSpec {
-                draft: true,
+                negative_prompt: Some("text, logos".to_owned()),
                 ..plain.clone()
             };
-            self.add("a draft", spec, materials.clone());
+            self.add("a negative prompt", spec, materials.clone());
+        }
+        if can.draft {
+            self.add_draft_and_final(plain, materials, args);
         }
         if can.edit {
             let (spec, materials) = edit(plain, self.promises.fps, args);
             self.add("an edit", spec, materials);
         }
     }
+
+    fn add_draft_and_final(
+        &mut self,
+        plain: &VideoSpec,
+        materials: &Materials,
+        args: &EngineCheckArgs,
+    ) {
+        let draft = VideoSpec {
+            draft: true,
+            ..plain.clone()
+        };
+        self.add("a draft", draft, materials.clone());
+        let spec = VideoSpec {
+            final_of: Some(some_task()),
+            ..plain.clone()
+        };
+        let source = source(self.promises.fps, args);
+        let materials = Materials {
+            source: Some(source),
+            ..materials.clone()
+        };
+        self.add("the final of a draft", spec, materials);
+    }
+}
+
+/// Engines never learn which.
+fn some_task() -> TaskId {
+    TaskId::from_parts(0, [0; 10])
 }
 
 fn first_frame(text: &VideoSpec, size: Size) -> (VideoSpec, Materials) {
@@ -133,7 +162,7 @@ fn first_frame(text: &VideoSpec, size: Size) -> (VideoSpec, Materials) {
 
 fn edit(plain: &VideoSpec, fps: u32, args: &EngineCheckArgs) -> (VideoSpec, Materials) {
     let edit = Edit {
-        task_id: TaskId::from_parts(0, [0; 10]),
+        task_id: some_task(),
         strength: 0.5,
     };
     let spec = VideoSpec {
@@ -141,16 +170,20 @@ fn edit(plain: &VideoSpec, fps: u32, args: &EngineCheckArgs) -> (VideoSpec, Mate
         inputs: Inputs::Text,
         ..plain.clone()
     };
-    let source = Source {
-        size: args.size,
-        fps,
-        frames: args.seconds * fps,
-    };
     let materials = Materials {
-        source: Some(Arc::new(source)),
+        source: Some(source(fps, args)),
         ..Materials::default()
     };
     (spec, materials)
+}
+
+/// As long as the clip.
+fn source(fps: u32, args: &EngineCheckArgs) -> Arc<Source> {
+    Arc::new(Source {
+        size: args.size,
+        fps,
+        frames: args.seconds * fps,
+    })
 }
 
 fn spec(args: &EngineCheckArgs) -> VideoSpec {

@@ -1,0 +1,153 @@
+//! The engine under a check: a job without progress is ended as by the service, and what the results of jobs do not say
+//! about the process is put into words for its author.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use kinora_contract::{VideoSpec, Warning};
+use kinora_engine::{
+    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink,
+};
+use kinora_host::{Conduct, HostedEngine};
+
+use crate::system;
+
+/// Time between looks at the progress.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+/// How long a process may live after the end of its input. It must kill itself at once; the system takes a moment to
+/// give back the memory of a device.
+const END_OF_INPUT_LIMIT: Duration = Duration::from_secs(10);
+
+pub(super) struct Watched {
+    engine: HostedEngine,
+    yield_limit: Duration,
+    silence_max: Duration,
+    was_silent: AtomicBool,
+}
+
+impl Watched {
+    pub(super) const fn new(
+        engine: HostedEngine,
+        yield_limit: Duration,
+        silence_max: Duration,
+    ) -> Self {
+        Self {
+            engine,
+            yield_limit,
+            silence_max,
+            was_silent: AtomicBool::new(false),
+        }
+    }
+
+    pub(super) const fn engine(&self) -> &HostedEngine {
+        &self.engine
+    }
+
+    /// Whether a job made no progress for too long. Later ones would take as long to fail.
+    pub(super) fn was_silent(&self) -> bool {
+        self.was_silent.load(Ordering::Acquire)
+    }
+
+    /// Whether a process ends with its input in the middle of this job.
+    pub(super) fn ends_with_input(&self, job: &Job<'_>) -> Result<bool, EngineError> {
+        let control = Control::default();
+        self.watch(&control, || {
+            let engine = &self.engine;
+            engine.ends_with_input(job, &control, END_OF_INPUT_LIMIT)
+        })
+    }
+
+    /// What was wrong with the process, and what is only worth a note, since the last call.
+    pub(super) fn remark(&self) -> (Option<String>, Option<&'static str>) {
+        let conduct = self.engine.take_conduct();
+        let seconds = self.yield_limit.as_secs_f64();
+        if self.was_silent() {
+            let silence = self.silence_max.as_secs();
+            let text = format!(
+                "no progress for {silence} s: the job was ended. Send `p` or `f` while the work advances, declare a phase \
+                 (`g`) for long silent work, or raise --silence-seconds, and host.silence_seconds of the service"
+            );
+            return (Some(text), None);
+        }
+        let fault = match conduct {
+            Some(Conduct::IgnoredCancel) => format!(
+                "no end of the job within {seconds} s of a cancel: the process was killed. Read messages while a job runs, and \
+                 send `e` after a `c`; `yield_seconds` of the hello allows up to 30 s"
+            ),
+            Some(Conduct::ExitedAfterCancel) => {
+                "the process exited after a cancel without an end of the job (`e`)".to_owned()
+            }
+            Some(Conduct::LeftOrdersUnread) => format!(
+                "messages of the job still unread {seconds} s after its end: the process was killed. Read a job and its \
+                 materials to the end, even if you refuse it"
+            ),
+            Some(Conduct::DoneAfterCancel) => {
+                let note = "the job was done before the cancel took effect; a longer clip tests more: --seconds";
+                return (None, Some(note));
+            }
+            None => return (None, None),
+        };
+        (Some(fault), None)
+    }
+
+    /// Cancels the work once it makes no progress for too long.
+    fn watch<T>(&self, control: &Control, work: impl FnOnce() -> T) -> T {
+        thread::scope(|scope| {
+            // The sender is dropped with this scope, even on a panic.
+            let (_at_work, left) = mpsc::channel::<()>();
+            scope.spawn(move || self.look(control, &left));
+            work()
+        })
+    }
+
+    fn look(&self, control: &Control, left: &Receiver<()>) {
+        let mut still = system::stopwatch();
+        let mut seen = control.progress.reports();
+        while left.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            let reports = control.progress.reports();
+            if reports != seen {
+                seen = reports;
+                still.restart();
+            } else if still.elapsed() >= self.silence_max {
+                self.was_silent.store(true, Ordering::Release);
+                control.cancel.cancel();
+                return;
+            }
+        }
+    }
+}
+
+impl Planner for Watched {
+    fn describe(&self) -> &Description {
+        self.engine.describe()
+    }
+
+    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+        self.engine.plan(spec, materials)
+    }
+
+    fn decides_length(&self, spec: &VideoSpec) -> bool {
+        self.engine.decides_length(spec)
+    }
+
+    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+        self.engine.warnings(spec, materials)
+    }
+}
+
+impl Engine for Watched {
+    fn generate(
+        &self,
+        job: &Job<'_>,
+        sink: &mut dyn Sink,
+        control: &Control,
+    ) -> Result<(), EngineError> {
+        self.watch(control, || self.engine.generate(job, sink, control))
+    }
+
+    fn unload(&self) {
+        self.engine.unload();
+    }
+}
