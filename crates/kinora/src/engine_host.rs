@@ -187,3 +187,26 @@ fn this_executable(subcommand: &str) -> Command {
     command.arg(subcommand);
     command
 }
+
+#[cfg(test)]
+mod tests {
+    use kinora_process::ProcessKind;
+
+    use super::*;
+
+    #[test]
+    fn a_command_starts_in_its_working_folder_with_its_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().canonicalize().unwrap();
+        let table = format!(
+            "command = [\"sh\", \"-c\", \"pwd; echo $COLOUR\"]\n\
+             working_folder = {folder:?}\n\
+             environment = {{ COLOUR = \"red\" }}\n\
+             describe = {{ fps = 16, features = {{}} }}"
+        );
+        let kind: ProcessKind = toml::from_str(&table).unwrap();
+        let output = command_of(&kind.program().unwrap()).output().unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(printed, format!("{}\nred\n", folder.display()));
+    }
+}
