@@ -3,9 +3,11 @@
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kinora_contract::CardRecord;
+use kinora_engine::Output;
+use serde_json::Value;
 
 use crate::cli::HomeArgs;
 use crate::config::{Config, Engine, EngineFile};
@@ -67,6 +69,38 @@ pub(crate) fn of(engine: &Engine) -> Vec<Weight> {
         }
     }
     weights
+}
+
+/// Files that no `[[engines.files]]` names, since the engine's command gets them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ByEngine {
+    /// The repository of the model hub that the command's settings name, if they name one.
+    pub(crate) repository: Option<String>,
+    /// The hub's cache in the command's environment, if it is not the default one.
+    pub(crate) cache: Option<String>,
+}
+
+/// `None`: the configuration knows the engine's files, or it has none.
+pub(crate) fn by_engine(engine: &Engine) -> Option<ByEngine> {
+    let Output::Frames(frames) = engine.settings.output() else {
+        return None;
+    };
+    let program = frames.program().filter(|_| of(engine).is_empty())?;
+    let model = program.settings.get("model").and_then(Value::as_str);
+    Some(ByEngine {
+        repository: model.filter(|name| is_repository(name)).map(str::to_owned),
+        cache: program.environment.get("HF_HOME").cloned(),
+    })
+}
+
+/// Whether the name is the id of a repository, `OWNER/NAME`, and not a path.
+fn is_repository(name: &str) -> bool {
+    let is_part = |part: &str| {
+        let is_known = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
+        part.starts_with(|one: char| one.is_ascii_alphanumeric()) && part.chars().all(is_known)
+    };
+    let parts = name.split_once('/');
+    parts.is_some_and(|(owner, name)| is_part(owner) && is_part(name)) && !Path::new(name).exists()
 }
 
 /// The models with these ids or aliases.
@@ -216,6 +250,27 @@ mod tests {
         let error = of(&["three"]).unwrap_err().to_string();
         for part in ["'three'", "one-model, two-model", "--config"] {
             assert!(error.contains(part), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_repository_is_told_from_a_path() {
+        for id in ["Wan-AI/Wan2.1-T2V-1.3B-Diffusers", "a/b_c.d"] {
+            assert!(is_repository(id), "{id}");
+        }
+        // The last is a folder of this crate, in which tests run.
+        for path in [
+            "",
+            "wan",
+            "/srv/wan",
+            "./wan",
+            "../wan",
+            "a/b/c",
+            "a/",
+            "a b/c",
+            "src/config",
+        ] {
+            assert!(!is_repository(path), "{path}");
         }
     }
 

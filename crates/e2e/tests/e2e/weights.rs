@@ -258,6 +258,76 @@ fn an_interrupted_download_keeps_what_it_has() {
     assert!(list.contains("incomplete"), "{list}");
 }
 
+/// More than a first packet.
+const MANY_BYTES: u64 = 256 << 10;
+
+#[test]
+fn as_many_files_come_at_a_time_as_the_configuration_says() {
+    for most in [1, 2] {
+        let (data, publisher) = (DataFolder::default(), Host::start());
+        let names = ["a", "b", "c"];
+        let config = names
+            .iter()
+            .fold(Configured::new(&data, &publisher), |config, name| {
+                config.file("slow", &format!("drip-{name}"), "")
+            });
+        let mut command = kinora();
+        command
+            .args(["models", "pull", "slow", "--config"])
+            .arg(config.write())
+            .env("KINORA_WEIGHTS_DOWNLOADS_MAX", most.to_string());
+        let pulling = Running::start(command);
+        let parts = names.map(|name| config.path(&format!(".drip-{name}.part")));
+        until("the downloads", || {
+            let grown =
+                |part: &&PathBuf| fs::metadata(part).is_ok_and(|part| part.len() > MANY_BYTES);
+            (parts.iter().filter(grown).count() >= most).then_some(())
+        });
+        let at_once: usize = names.iter().map(|name| publisher.drips(name)).sum();
+        assert_eq!(at_once, most);
+        pulling.interrupt();
+        pulling.finished();
+    }
+}
+
+#[test]
+fn files_that_an_engine_gets_by_itself_are_not_called_installed() {
+    let (data, publisher) = (DataFolder::default(), Host::start());
+    let mut config = Configured::new(&data, &publisher);
+    for (model, more) in [
+        (
+            "hub",
+            "settings = { model = \"Wan-AI/Wan2.1-T2V-1.3B-Diffusers\" }\n\
+             environment = { HF_HOME = \"/srv/the hub\" }\n",
+        ),
+        ("folder", "settings = { model = \"/srv/weights/wan\" }\n"),
+    ] {
+        config.text += &format!(
+            "[[models]]\nid = \"{model}\"\nengine = \"{model}\"\n\
+             [[engines]]\nname = \"{model}\"\nkind = \"process\"\ncommand = [\"cat\"]\n{more}\
+             describe = {{ fps = 16, features = {{ text_to_video = true }} }}\n"
+        );
+    }
+    publisher.serve("own", "weights");
+    let config = config.file("own", "own", "");
+    let text = config.models(&["list"]).ok();
+    assert_eq!(text.matches("by its engine").count(), 2, "{text}");
+    let list = config.models(&["list", "--json"]).ok();
+    let list: Value = serde_json::from_str(&list).unwrap();
+    let states = [0, 1, 2].map(|index| list[index]["state"].as_str().unwrap());
+    assert_eq!(states, ["by_engine", "by_engine", "missing"]);
+
+    let hub = config.models(&["pull", "hub"]).ok();
+    let command = "HF_HOME='/srv/the hub' hf download Wan-AI/Wan2.1-T2V-1.3B-Diffusers\n";
+    assert!(hub.ends_with(command), "{hub}");
+    let folder = config.models(&["pull", "folder", "own"]).ok();
+    assert!(
+        folder.contains("folder: the engine gets its files by itself") && !folder.contains("hf "),
+        "{folder}"
+    );
+    assert!(folder.contains("own: downloaded, 7 bytes"), "{folder}");
+}
+
 #[test]
 fn a_service_without_its_files_says_the_command_that_gets_them() {
     let (data, publisher) = (DataFolder::default(), Host::start());

@@ -32,7 +32,7 @@ pub(crate) enum ModelsCommand {
     #[command(
         after_help = "It looks at lengths and does not read the files; `kinora models check` does. For example:\n  \
                       kinora models list --config models/wan2.1-t2v-1.3b.toml\n  \
-                      kinora models list --json | jq '.[] | select(.state != \"installed\") | .model'"
+                      kinora models list --json | jq '.[] | select(.state == \"missing\") | .model'"
     )]
     List {
         /// Print JSON

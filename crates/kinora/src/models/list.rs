@@ -18,6 +18,35 @@ struct Listed<'c> {
     model: &'c CardRecord,
     engine: Engine,
     files: Vec<(Weight, State)>,
+    is_by_engine: bool,
+}
+
+/// How far the files of a model are present.
+#[derive(Clone, Copy)]
+enum Presence {
+    Installed,
+    Missing,
+    Incomplete,
+    /// The engine's command gets them, and alone knows.
+    ByEngine,
+}
+
+impl Presence {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Installed => "installed",
+            Self::Missing => "missing",
+            Self::Incomplete => "incomplete",
+            Self::ByEngine => "by its engine",
+        }
+    }
+
+    const fn code(self) -> &'static str {
+        match self {
+            Self::ByEngine => "by_engine",
+            other => other.text(),
+        }
+    }
 }
 
 /// Prints the list.
@@ -46,6 +75,7 @@ fn listed<'c>(config: &Config, model: &'c CardRecord) -> Result<Listed<'c>, Fail
     Ok(Listed {
         model,
         files: files.collect(),
+        is_by_engine: weights::by_engine(&engine).is_some(),
         engine,
     })
 }
@@ -61,11 +91,12 @@ impl Listed<'_> {
     }
 
     /// Whether tasks can run, as far as files go.
-    fn state(&self) -> &'static str {
+    fn state(&self) -> Presence {
         match (self.present(), self.files.len()) {
-            (present, all) if present == all => "installed",
-            (0, _) if self.bytes() == 0 => "missing",
-            _ => "incomplete",
+            _ if self.is_by_engine => Presence::ByEngine,
+            (present, all) if present == all => Presence::Installed,
+            (0, _) if self.bytes() == 0 => Presence::Missing,
+            _ => Presence::Incomplete,
         }
     }
 }
@@ -92,7 +123,7 @@ fn as_text(all: &[Listed<'_>]) -> String {
             printable(&listed.model.id),
             printable(&listed.engine.name),
             listed.engine.told.kind.name.to_owned(),
-            listed.state().to_owned(),
+            listed.state().text().to_owned(),
             files,
             match listed.files.len() {
                 0 => "-".to_owned(),
@@ -125,7 +156,7 @@ fn as_json(all: &[Listed<'_>]) -> String {
             "aliases": listed.model.aliases,
             "engine": listed.engine.name,
             "kind": listed.engine.told.kind.name,
-            "state": listed.state(),
+            "state": listed.state().code(),
             "bytes": listed.bytes(),
             "files": files,
         })

@@ -15,8 +15,10 @@ use crate::cli::NamedArgs;
 use crate::config::{Config, Weights};
 use crate::count::count;
 use crate::failure::{Exit, Failure};
+use crate::hint;
 use crate::output::{print, say};
-use crate::weights::{self, State, Weight};
+use crate::table::printable;
+use crate::weights::{self, ByEngine, State, Weight};
 
 const TICK: Duration = Duration::from_millis(250);
 /// Threads for TLS and copying; downloads wait for the network most of the time.
@@ -29,11 +31,20 @@ pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let models = weights::models(&config, &args.names)?;
     let files = weights::of_models(&config, &models)?;
+    let mut is_told = false;
+    for model in models {
+        if let Some(by_engine) = weights::by_engine(&config.engine(&model.engine)?) {
+            print(&advice(&model.id, &by_engine));
+            is_told = true;
+        }
+    }
     if files.is_empty() {
-        print(&format!(
-            "{} needs no files: there is nothing to download.\n",
-            args.names.join(" ")
-        ));
+        if !is_told {
+            print(&format!(
+                "{} needs no files: there is nothing to download.\n",
+                args.names.join(" ")
+            ));
+        }
         return Ok(());
     }
     let (mut sources, mut failures) = (Vec::new(), Vec::new());
@@ -58,6 +69,26 @@ pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
         ))
         .exit(first.kind())),
     }
+}
+
+/// How to get the files that a model's engine gets by itself.
+fn advice(model: &str, by_engine: &ByEngine) -> String {
+    let first = format!(
+        "{}: the engine gets its files by itself, usually at its first start",
+        printable(model)
+    );
+    let Some(repository) = &by_engine.repository else {
+        return format!(
+            "{first}; the configuration has no [[engines.files]] to download (docs/models.md)\n"
+        );
+    };
+    let cache = by_engine.cache.as_ref();
+    let cache = cache.map_or_else(String::new, |path| {
+        format!("HF_HOME={} ", hint::quoted(path.as_ref()))
+    });
+    format!(
+        "{first}. To download them now, as the user of the service: {cache}hf download {repository}\n"
+    )
 }
 
 /// The download of a file; `None` if it is present.
