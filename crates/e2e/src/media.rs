@@ -64,12 +64,21 @@ pub fn probe(path: &Path) -> Probe {
     }
 }
 
-/// Decodes all of a file; panics when the decoder complains of anything.
-pub fn assert_decodes(path: &Path) {
+/// Decodes all of a file; panics when the decoder complains of anything. Returns the number of frames.
+pub fn assert_decodes(path: &Path) -> u64 {
     let output = Command::new("ffmpeg")
         .args(["-v", "error", "-xerror", "-i"])
         .arg(path)
-        .args(["-f", "null", "-"])
+        // Each frame as it is, and their number on standard output.
+        .args([
+            "-fps_mode",
+            "passthrough",
+            "-progress",
+            "-",
+            "-f",
+            "null",
+            "-",
+        ])
         .output()
         .unwrap_or_else(|error| panic!("ffmpeg is needed ({error}); ./test installs it"));
     let complaints = String::from_utf8_lossy(&output.stderr);
@@ -78,6 +87,11 @@ pub fn assert_decodes(path: &Path) {
         "{}: {complaints}",
         path.display()
     );
+    let progress = String::from_utf8_lossy(&output.stdout);
+    let counts = progress
+        .lines()
+        .filter_map(|line| line.strip_prefix("frame="));
+    counts.last().unwrap().trim().parse().unwrap()
 }
 
 /// What ExifTool reads of a file's XMP, by group and name: `XMP-xmp:CreatorTool`.
