@@ -27,6 +27,10 @@ fn sent(request: &SubmitRequest) -> impl Iterator<Item = &'static Field> {
 
 /// The first of `names` that was sent.
 fn first_sent(request: &SubmitRequest, names: &[&str]) -> Option<&'static str> {
+    if names.is_empty() {
+        // As for most fields of every request.
+        return None;
+    }
     let named = |field: &&Field| names.contains(&field.name);
     sent(request).find(named).map(|field| field.name)
 }
