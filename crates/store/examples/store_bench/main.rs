@@ -17,7 +17,12 @@ mod subjects;
 
 use std::error::Error;
 
+use mimalloc::MiMalloc;
 use subjects::Kind;
+
+/// As in the released program.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// Whatever went wrong.
 pub(crate) type Failure = Box<dyn Error + Send + Sync>;
