@@ -88,10 +88,10 @@ pub fn assert_decodes(path: &Path) -> u64 {
         path.display()
     );
     let progress = String::from_utf8_lossy(&output.stdout);
-    let counts = progress
+    let mut counts = progress
         .lines()
         .filter_map(|line| line.strip_prefix("frame="));
-    counts.last().unwrap().trim().parse().unwrap()
+    counts.next_back().unwrap().trim().parse().unwrap()
 }
 
 /// What ExifTool reads of a file's XMP, by group and name: `XMP-xmp:CreatorTool`.
