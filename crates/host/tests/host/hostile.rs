@@ -1,27 +1,21 @@
 //! Children that say what no child of ours would: each is ended, and costs the service neither memory nor
 //! decoders. Shell scripts play them; the first five bytes of a message are its kind and length.
 
-#![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
-#![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test's helpers fail the test"
-)]
-
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use kinora_contract::{Clock, FrameSize, Inputs, RunningClock, Seconds, Size, VideoSpec};
+use kinora_contract::Size;
 use kinora_engine::{
     Clip, Control, Engine, EngineError, Footage, Job, Materials, Picture, Playback, Sink,
 };
 use kinora_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms, Open};
 use kinora_media::{FilmFormat, Films, MediaError, ProbeInfo, Undecodable};
 use kinora_storyboard::Storyboard;
+
+use crate::support::{clock, spec};
 
 const SIZE: Size = Size::new(640, 480);
 /// Says what the engine speaks, and that it is open.
@@ -91,28 +85,6 @@ impl Sink for Taken {
     }
 }
 
-fn spec() -> VideoSpec {
-    VideoSpec {
-        version: kinora_contract::SPEC_VERSION,
-        model: "model".to_owned(),
-        prompt: "A kite over a beach".to_owned(),
-        negative_prompt: None,
-        seconds: Seconds::Fixed(2),
-        frame: FrameSize::Fixed(SIZE),
-        seed: 11,
-        generate_audio: true,
-        inputs: Inputs::Text,
-        draft: false,
-        final_of: None,
-        edit: None,
-    }
-}
-
-fn clock() -> Arc<dyn Clock> {
-    let begun = Instant::now();
-    Arc::new(RunningClock::at(0, move || begun.elapsed()))
-}
-
 /// What came of a job in a child that says `script`, and how many bytes of it were believed.
 fn job(script: &str, source: &Arc<Source>) -> (Result<(), EngineError>, usize) {
     watched_job(script, source, &Control::default())
@@ -153,7 +125,7 @@ fn job_of(
     control: &Control,
 ) -> (Result<(), EngineError>, usize) {
     let work = Job {
-        spec: &spec(),
+        spec: &spec(SIZE, true),
         materials,
         clip: Clip {
             size: SIZE,

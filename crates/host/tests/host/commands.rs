@@ -2,29 +2,20 @@
 //! and the memory of all that a command started. Programs of Python's standard library play the commands; every wait ends
 //! with its event, or after a limit that only a failing test reaches.
 
-#![allow(clippy::disallowed_methods, reason = "tests measure in real time")]
-#![cfg(target_os = "linux")]
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test's helpers fail the test"
-)]
-
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use kinora_contract::{
-    Clock, FailureCode, FrameSize, Inputs, RunningClock, SPEC_VERSION, Seconds, Size, SteadyMs,
-    UnixMs, VideoSpec,
-};
+use kinora_contract::{Clock, FailureCode, Size, SteadyMs, UnixMs};
 use kinora_engine::{Clip, Control, Engine, EngineError, Job, Materials, Sink};
 use kinora_host::{HostOptions, HostedEngine, Open};
 use kinora_storyboard::Storyboard;
+
+use crate::support::{clock, spec};
 
 const SIZE: Size = Size::new(16, 16);
 
@@ -113,7 +104,7 @@ impl Program {
 
     fn run_with(&self, control: &Control) -> Result<(), EngineError> {
         let work = Job {
-            spec: &spec(),
+            spec: &spec(SIZE, false),
             materials: &Materials::default(),
             clip: Clip {
                 size: SIZE,
@@ -145,28 +136,6 @@ impl Sink for Nothing {
     fn audio(&mut self, _: &[f32]) -> Result<(), EngineError> {
         Ok(())
     }
-}
-
-fn spec() -> VideoSpec {
-    VideoSpec {
-        version: SPEC_VERSION,
-        model: "model".to_owned(),
-        prompt: "A kite over a beach".to_owned(),
-        negative_prompt: None,
-        seconds: Seconds::Fixed(2),
-        frame: FrameSize::Fixed(SIZE),
-        seed: 11,
-        generate_audio: false,
-        inputs: Inputs::Text,
-        draft: false,
-        final_of: None,
-        edit: None,
-    }
-}
-
-fn clock() -> Arc<dyn Clock> {
-    let begun = Instant::now();
-    Arc::new(RunningClock::at(0, move || begun.elapsed()))
 }
 
 #[test]
