@@ -20,8 +20,9 @@ pub(crate) struct Assignment<'a> {
 }
 
 impl Assignment<'_> {
-    /// Queues the job, and limits what the process may send for it.
-    pub(crate) fn order_from(&self, process: &EngineProcess) {
+    /// Queues the job, and limits what the process may send for it. Returns the number of orders that
+    /// the process has been given so far.
+    pub(crate) fn order_from(&self, process: &EngineProcess) -> usize {
         let mut head = materials::head(self.job, self.clip, self.is_own);
         if self.is_undecided {
             head.clip = head.clip.undecided();
@@ -40,5 +41,6 @@ impl Assignment<'_> {
             process.order(Order::Material(bytes));
         }
         order_unknown();
+        process.queued()
     }
 }

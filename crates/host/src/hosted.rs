@@ -320,9 +320,11 @@ impl Engine for HostedEngine {
             }
             true => sink,
         };
+        ready.process.follow_caller();
         let run = Run {
             process: &ready.process,
             yield_limit: ready.introduction.yield_limit,
+            assigned: assignment.order_from(&ready.process),
             assignment,
             sink,
             control,

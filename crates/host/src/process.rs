@@ -38,8 +38,9 @@ const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub(crate) struct Process<O, T> {
     child: Child,
     orders: Sender<O>,
-    /// Number of orders not written yet.
-    unwritten: Arc<AtomicUsize>,
+    /// Numbers of orders queued and written so far.
+    queued: AtomicUsize,
+    written: Arc<AtomicUsize>,
     told: Receiver<T>,
     bounds: Arc<Bounds>,
     tail: Tail,
@@ -89,14 +90,15 @@ impl<O: Message, T: Message> Process<O, T> {
         let (orders, ordered) = mpsc::channel();
         let (tell, told) = mpsc::sync_channel(WAITING_MAX);
         let (tail, job_span) = (Tail::default(), JobSpan::current());
-        let (unwritten, bounds) = (Arc::<AtomicUsize>::default(), Arc::new(bounds));
+        let (written, bounds) = (Arc::<AtomicUsize>::default(), Arc::new(bounds));
         let input = child.stdin.take();
         let (output, errors) = (child.stdout.take(), child.stderr.take());
         // From here on, an early return kills the child.
         let this = Self {
             child,
             orders,
-            unwritten: unwritten.clone(),
+            queued: AtomicUsize::new(0),
+            written: written.clone(),
             told,
             bounds: bounds.clone(),
             tail: tail.clone(),
@@ -107,7 +109,7 @@ impl<O: Message, T: Message> Process<O, T> {
         };
         if let Some(input) = input {
             start_thread("child-orders", move || {
-                write_all(input, &ordered, &unwritten);
+                write_all(input, &ordered, &written);
             })?;
         }
         if let Some(output) = output {
@@ -132,7 +134,7 @@ impl<O: Message, T: Message> Process<O, T> {
 
     /// Queues an order. If the process is gone, listening will say so.
     pub(crate) fn order(&self, order: O) {
-        self.unwritten.fetch_add(1, Ordering::AcqRel);
+        self.queued.fetch_add(1, Ordering::AcqRel);
         let _ = self.orders.send(order);
     }
 
@@ -142,9 +144,20 @@ impl<O: Message, T: Message> Process<O, T> {
         self.orders = mpsc::channel().0;
     }
 
-    /// Number of orders that it has not taken yet.
-    pub(crate) fn untaken(&self) -> usize {
-        self.unwritten.load(Ordering::Acquire)
+    /// Number of orders queued so far.
+    pub(crate) fn queued(&self) -> usize {
+        self.queued.load(Ordering::Acquire)
+    }
+
+    /// Number of orders after the first `first` that it has not taken yet.
+    pub(crate) fn untaken_after(&self, first: usize) -> usize {
+        let taken = self.written.load(Ordering::Acquire);
+        self.queued().saturating_sub(taken.max(first))
+    }
+
+    /// Whether it has taken every order.
+    pub(crate) fn has_taken_all(&self) -> bool {
+        self.untaken_after(0) == 0
     }
 
     /// The limits on its messages.
@@ -269,12 +282,12 @@ fn widen(pipe: &ChildStdout) {
     let _ = pipe;
 }
 
-fn write_all<O: Message>(mut to: impl Write, ordered: &Receiver<O>, unwritten: &AtomicUsize) {
+fn write_all<O: Message>(mut to: impl Write, ordered: &Receiver<O>, written: &AtomicUsize) {
     while let Ok(order) = ordered.recv() {
         if order.write(&mut to).is_err() {
             return;
         }
-        unwritten.fetch_sub(1, Ordering::AcqRel);
+        written.fetch_add(1, Ordering::AcqRel);
     }
 }
 

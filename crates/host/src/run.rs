@@ -23,7 +23,7 @@ const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 /// Maximum number of times a source may play at once, and in total per job.
 const PLAYING_MAX: usize = 4;
 const PLAYS_MAX: u32 = 16;
-/// Maximum number of frames waiting to be taken: one in transit while the next is requested.
+/// Maximum number of answers waiting to be taken: one in transit while the next is requested.
 const UNTAKEN_MAX: usize = 2;
 
 /// How a job ended, and whether its process can be reused.
@@ -41,6 +41,9 @@ pub(crate) struct Run<'a> {
     /// How long it may take to obey a cancel.
     pub(crate) yield_limit: Duration,
     pub(crate) assignment: Assignment<'a>,
+    /// Number of orders up to the end of the assignment. They do not count as unanswered requests: an
+    /// engine may request frames before it has read all its materials.
+    pub(crate) assigned: usize,
     pub(crate) sink: &'a mut dyn Sink,
     pub(crate) control: &'a Control,
     pub(crate) remarks: &'a Remarks,
@@ -49,10 +52,8 @@ pub(crate) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs the job to its end.
+    /// Follows the job to its end.
     pub(crate) fn run(mut self) -> Ended {
-        self.process.follow_caller();
-        self.assignment.order_from(self.process);
         let (mut playing, mut silence) = (Playing::default(), Silence::default());
         let mut memory_checked = Stopwatch::start(self.clock);
         loop {
@@ -122,7 +123,7 @@ impl Run<'_> {
             Told::Next(number) => {
                 // An engine requests a frame after taking the previous one. Frames wait here until
                 // taken, so an engine that only sends requests would fill the service's memory.
-                if self.process.untaken() > UNTAKEN_MAX {
+                if !self.takes_answers() {
                     return Err(hostile("it requests frames without taking them"));
                 }
                 self.process.order(playing.next(number));
@@ -155,7 +156,7 @@ impl Run<'_> {
                     }
                     return self.ended(Err(because));
                 }
-                Heard::Told(Told::Next(_)) if self.process.untaken() <= UNTAKEN_MAX => {
+                Heard::Told(Told::Next(_)) if self.takes_answers() => {
                     self.process.order(Order::Unreadable);
                 }
                 Heard::Told(_) | Heard::Nothing => {}
@@ -184,11 +185,15 @@ impl Run<'_> {
         }
     }
 
+    fn takes_answers(&self) -> bool {
+        self.process.untaken_after(self.assigned) <= UNTAKEN_MAX
+    }
+
     /// Waits briefly for the process to take its orders. Materials wait here until taken, so an
     /// engine that ends each job unread would fill the service's memory.
     fn has_taken_all(&self) -> bool {
         let start = Stopwatch::start(self.clock);
-        while self.process.untaken() > 0 {
+        while !self.process.has_taken_all() {
             if start.elapsed() >= self.yield_limit {
                 tracing::warn!("engine process ended: it leaves its orders unread");
                 self.remarks.note(Conduct::LeftOrdersUnread);

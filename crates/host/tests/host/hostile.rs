@@ -25,6 +25,18 @@ const OPENED: &str =
 /// Reads up to the first byte of a job: what comes before the job is refused.
 const UNTIL_JOB: &str = r#"until [ "$(dd bs=1 count=1 2>/dev/null)" = j ]; do :; done"#;
 
+/// Plays the source as number 0, requests its next frame, and ends the job.
+const PLAY: &str = r"printf 's\004\000\000\000\000\000\000\000'";
+const REQUEST: &str = r"printf 'n\004\000\000\000\000\000\000\000'";
+const DONE: &str = r#"printf 'e\023\000\000\000{"outcome": "done"}'"#;
+
+fn picture() -> Picture {
+    Picture {
+        size: SIZE,
+        rgb: vec![7; SIZE.pixels() as usize * 3],
+    }
+}
+
 fn sh(script: String) -> Box<dyn Fn() -> Command + Send + Sync> {
     Box::new(move || {
         let mut command = Command::new("sh");
@@ -220,9 +232,7 @@ fn sound_and_previews_are_progress_and_being_alive_is_not() {
 #[test]
 fn frames_that_nobody_takes_are_not_made() {
     let source = Arc::<Source>::default();
-    let ask = r"printf 'n\004\000\000\000\000\000\000\000'";
-    let play = r"printf 's\004\000\000\000\000\000\000\000'";
-    let asks = format!("{play}; n=0; while [ $n -lt 5000 ]; do {ask}; n=$((n+1)); done");
+    let asks = format!("{PLAY}; n=0; while [ $n -lt 5000 ]; do {REQUEST}; n=$((n+1)); done");
     let cause = crashed(job(&asks, &source).0);
     assert!(cause.contains("without taking them"), "{cause}");
     let frames = source.frames.load(Ordering::Relaxed);
@@ -230,18 +240,29 @@ fn frames_that_nobody_takes_are_not_made() {
 }
 
 #[test]
-fn a_process_that_leaves_its_orders_unread_gets_no_more_of_them() {
-    let picture = Picture {
-        size: SIZE,
-        rgb: vec![7; SIZE.pixels() as usize * 3],
-    };
+fn a_frame_may_be_requested_before_the_materials_are_read() {
+    let source = Arc::<Source>::default();
+    let playing: Arc<dyn Footage> = source.clone();
     let materials = Materials {
-        images: vec![picture],
+        images: vec![picture(); 4],
+        source: Some(playing),
         ..Materials::default()
     };
-    let done = r#"printf 'e\023\000\000\000{"outcome": "done"}'"#;
+    let bytes = 5 * picture().rgb.len();
+    let script = format!(r#"{UNTIL_JOB}; {PLAY}; {REQUEST}; head -c {bytes} >/dev/null; {DONE}"#);
+    let ended = job_of(&engine(&script), &materials, &Control::default()).0;
+    ended.unwrap();
+    assert_eq!(source.frames.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_process_that_leaves_its_orders_unread_gets_no_more_of_them() {
+    let materials = Materials {
+        images: vec![picture()],
+        ..Materials::default()
+    };
     // A second job in the same process would crash.
-    let engine = engine(&format!("{UNTIL_JOB}; {done}; sleep 5; exit 1"));
+    let engine = engine(&format!("{UNTIL_JOB}; {DONE}; sleep 5; exit 1"));
     for _ in 0..2 {
         job_of(&engine, &materials, &Control::default()).0.unwrap();
     }
