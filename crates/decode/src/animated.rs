@@ -6,6 +6,7 @@ use std::io::Cursor;
 use image_webp::WebPDecoder;
 
 use crate::Cause;
+use crate::canvas::Canvas;
 use crate::header::{Header, MEMORY_BYTES_MAX};
 use crate::orientation::Orientation;
 use crate::pixels::Samples;
@@ -67,7 +68,7 @@ pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
         return Err("the size changed".into());
     }
     let channels = if decoder.has_alpha() { 4 } else { 3 };
-    let mut data = vec![0; size.0 as usize * size.1 as usize * channels];
+    let mut data = Canvas::zeroed(size.0 as usize * size.1 as usize * channels)?;
     decoder.read_image(&mut data)?;
     Ok(Samples { channels, data })
 }
@@ -84,7 +85,7 @@ pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     let (left, top) = (usize::from(frame.left), usize::from(frame.top));
     let (frame_width, frame_height) = (usize::from(frame.width), usize::from(frame.height));
     let (width, height) = (size.0 as usize, size.1 as usize);
-    let mut data = vec![0; width * height * GIF_CHANNELS];
+    let mut data = Canvas::zeroed(width * height * GIF_CHANNELS)?;
     if left == 0 && frame_width == width && top + frame_height <= height {
         // A frame as wide as the canvas is read in place.
         let first = top * width * GIF_CHANNELS;
@@ -95,7 +96,7 @@ pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
         if frame_bytes as u64 > GIF_FRAME_BYTES_MAX {
             return Err("a GIF frame of this size needs too much memory".into());
         }
-        let mut pixels = vec![0; frame_bytes];
+        let mut pixels = Canvas::zeroed(frame_bytes)?;
         reader.read_into_buffer(&mut pixels)?;
         let seen = frame_width.min(width.saturating_sub(left)) * GIF_CHANNELS;
         let rows = pixels.chunks_exact((frame_width * GIF_CHANNELS).max(1));

@@ -9,6 +9,7 @@ use kinora_contract::limits::{
     REFERENCE_IMAGE_SIDE_MAX, REFERENCE_IMAGE_SIDE_MIN,
 };
 
+use crate::canvas::Canvas;
 use crate::header::Header;
 use crate::pixels::Image;
 use crate::{Cause, DecodeError, animated, file, jpeg, pixels, png};
@@ -32,7 +33,7 @@ pub fn image(path: &Path, cover: (u32, u32)) -> Result<Image, DecodeError> {
         };
         Ok(header
             .orientation
-            .upright(pixels::shrunk(rgb, size, cover)?))
+            .upright(pixels::shrunk(&rgb, size, cover)?))
     })
     .map_err(DecodeError::UnsupportedImage)
 }
@@ -61,7 +62,9 @@ pub fn image_of(bytes: &[u8], side_max: u32) -> Result<Image, DecodeError> {
     let size = (header.width, header.height);
     let decoded = file::contained(|| {
         let rgb = pixels_of(format, bytes, size)?;
-        Ok(header.orientation.upright(pixels::shrunk(rgb, size, size)?))
+        Ok(header
+            .orientation
+            .upright(pixels::shrunk(&rgb, size, size)?))
     });
     decoded.map_err(DecodeError::UnsupportedImage)
 }
@@ -93,12 +96,12 @@ impl Format {
 }
 
 /// `[height][width][3]` u8, as stored.
-fn pixels_of(format: Format, bytes: &[u8], size: (u32, u32)) -> Result<Vec<u8>, Cause> {
+fn pixels_of(format: Format, bytes: &[u8], size: (u32, u32)) -> Result<Canvas, Cause> {
     Ok(match format {
         Format::Jpeg => jpeg::decode(bytes, size)?,
-        Format::Png => pixels::over_white(png::decode(bytes, size)?),
-        Format::WebP => pixels::over_white(animated::webp(bytes, size)?),
-        Format::Gif => pixels::over_white(animated::gif(bytes, size)?),
+        Format::Png => pixels::over_white(png::decode(bytes, size)?)?,
+        Format::WebP => pixels::over_white(animated::webp(bytes, size)?)?,
+        Format::Gif => pixels::over_white(animated::gif(bytes, size)?)?,
     })
 }
 

@@ -8,6 +8,7 @@ use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 
 use crate::Cause;
+use crate::canvas::Canvas;
 use crate::header::{Header, MEMORY_BYTES_MAX};
 use crate::orientation::Orientation;
 
@@ -26,7 +27,7 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
 }
 
 /// Decodes an image to `[height][width][3]` u8; `size`, `(width, height)`, comes from its header.
-pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Vec<u8>, Cause> {
+pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Canvas, Cause> {
     let structure = Structure::of(bytes)?;
     let pixels = u64::from(size.0) * u64::from(size.1);
     let needed = bytes.len() as u64 + pixels * 3 + structure.coefficient_bytes(size);
@@ -39,7 +40,7 @@ pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Vec<u8>, Cause> {
     if decoder.output_buffer_size() != Some(expected) {
         return Err("the samples do not fill the image".into());
     }
-    let mut rgb = vec![0; expected];
+    let mut rgb = Canvas::zeroed(expected)?;
     decoder.decode_into(&mut rgb)?;
     Ok(rgb)
 }

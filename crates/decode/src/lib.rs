@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod animated;
+mod canvas;
 mod container;
 mod downmix;
 mod edit_list;

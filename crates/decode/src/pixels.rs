@@ -2,7 +2,10 @@
 //! Each step works in place or frees its input, because one full-size image may take half the
 //! memory budget.
 
+use std::io;
+
 use crate::Cause;
+use crate::canvas::Canvas;
 
 /// A decoded image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,20 +23,18 @@ pub(crate) struct Samples {
     /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
     pub(crate) channels: usize,
     /// `[height][width][channels]` u8; alpha is straight, not premultiplied.
-    pub(crate) data: Vec<u8>,
+    pub(crate) data: Canvas,
 }
 
 /// Blends transparent parts over white: `[height][width][3]` u8 of the same size.
-pub(crate) fn over_white(samples: Samples) -> Vec<u8> {
+///
+/// # Errors
+/// If the system grants no memory.
+pub(crate) fn over_white(samples: Samples) -> io::Result<Canvas> {
     let Samples { channels, mut data } = samples;
-    match channels {
-        1 => data.iter().flat_map(|&grey| [grey; 3]).collect(),
-        2 => {
-            let pixels = data.chunks_exact(2);
-            pixels
-                .flat_map(|one| [blended(one[0], one[1]); 3])
-                .collect()
-        }
+    Ok(match channels {
+        1 => coloured(data.iter().copied())?,
+        2 => coloured(data.chunks_exact(2).map(|one| blended(one[0], one[1])))?,
         4 => {
             let pixels = data.len() / 4;
             for index in 0..pixels {
@@ -44,11 +45,19 @@ pub(crate) fn over_white(samples: Samples) -> Vec<u8> {
                 }
             }
             data.truncate(pixels * 3);
-            data.shrink_to_fit();
             data
         }
         _ => data,
+    })
+}
+
+/// Grey pixels in three channels.
+fn coloured(greys: impl ExactSizeIterator<Item = u8>) -> io::Result<Canvas> {
+    let mut rgb = Canvas::zeroed(greys.len() * 3)?;
+    for (pixel, grey) in rgb.as_chunks_mut::<3>().0.iter_mut().zip(greys) {
+        *pixel = [grey; 3];
     }
+    Ok(rgb)
 }
 
 /// Blends `value` at opacity `alpha` over white, rounded to the nearest.
@@ -59,12 +68,12 @@ fn blended(value: u8, alpha: u8) -> u8 {
 
 /// Scales the image down to the smallest size that covers `cover`; an image that is already smaller
 /// stays as it is. `rgb`: `[height][width][3]` u8 with `(width, height)` = `size`.
-pub(crate) fn shrunk(rgb: Vec<u8>, size: (u32, u32), cover: (u32, u32)) -> Result<Image, Cause> {
+pub(crate) fn shrunk(rgb: &[u8], size: (u32, u32), cover: (u32, u32)) -> Result<Image, Cause> {
     let (width, height) = covering(size, cover);
-    if (width, height) == size {
-        return Ok(Image { width, height, rgb });
-    }
-    let rgb = kinora_resize::stretched(&rgb, size, (width, height))?;
+    let rgb = match (width, height) == size {
+        true => rgb.to_vec(),
+        false => kinora_resize::stretched(rgb, size, (width, height))?,
+    };
     Ok(Image { width, height, rgb })
 }
 
@@ -104,16 +113,14 @@ mod tests {
 
     #[test]
     fn transparency_is_blended_over_white() {
-        let data = vec![10, 20, 30, 0, 10, 20, 30, 255, 0, 100, 200, 128];
-        let rgb = over_white(Samples { channels: 4, data });
+        let blended = |channels: usize, samples: &[u8]| {
+            let mut data = Canvas::zeroed(samples.len()).unwrap();
+            data.copy_from_slice(samples);
+            over_white(Samples { channels, data }).unwrap().to_vec()
+        };
+        let rgb = blended(4, &[10, 20, 30, 0, 10, 20, 30, 255, 0, 100, 200, 128]);
         assert_eq!(rgb, [255, 255, 255, 10, 20, 30, 127, 177, 227]);
-        let data = vec![7, 255, 0, 0];
-        let rgb = over_white(Samples { channels: 2, data });
-        assert_eq!(rgb, [7, 7, 7, 255, 255, 255]);
-        let data = vec![1, 2];
-        assert_eq!(
-            over_white(Samples { channels: 1, data }),
-            [1, 1, 1, 2, 2, 2]
-        );
+        assert_eq!(blended(2, &[7, 255, 0, 0]), [7, 7, 7, 255, 255, 255]);
+        assert_eq!(blended(1, &[1, 2]), [1, 1, 1, 2, 2, 2]);
     }
 }

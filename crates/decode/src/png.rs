@@ -6,6 +6,7 @@ use std::io::Cursor;
 use png::{Decoder, Limits, Reader, Transformations};
 
 use crate::Cause;
+use crate::canvas::Canvas;
 use crate::header::Header;
 use crate::orientation::Orientation;
 use crate::pixels::Samples;
@@ -32,7 +33,7 @@ pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     if reader.output_buffer_size() != Some(expected) {
         return Err("the samples do not fill the image".into());
     }
-    let mut data = vec![0; expected];
+    let mut data = Canvas::zeroed(expected)?;
     reader.next_frame(&mut data)?;
     // Read to the end, so that a truncated file is not accepted as complete.
     reader.finish()?;

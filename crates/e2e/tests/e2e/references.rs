@@ -282,6 +282,7 @@ fn p13_bombs_end_cleanly_within_300_mb() {
         assert_eq!(ended.status(), end, "{name}: {ended:#?}");
     }
     let growth = server.memory_peak_mib() - before;
+    println!("{growth} MiB more than the {before} of a plain clip");
     assert!(
         growth < 300,
         "{growth} MiB more than the {before} of a plain clip"
