@@ -61,7 +61,7 @@ pub enum DecodeError {
         /// The limit.
         bytes_max: u64,
     },
-    /// The file could not be read from the local disk.
+    /// The file could not be read from the local disk, or the system has no memory for its pixels.
     #[error("the file could not be read")]
     Io(#[from] io::Error),
 }

@@ -2,6 +2,7 @@
 //! Checks the upright size in the headers before decoding pixels. Ignores colour profiles: every
 //! image is treated as sRGB.
 
+use std::io;
 use std::path::Path;
 
 use kinora_contract::limits::{
@@ -35,7 +36,7 @@ pub fn image(path: &Path, cover: (u32, u32)) -> Result<Image, DecodeError> {
             .orientation
             .upright(pixels::shrunk(&rgb, size, cover)?))
     })
-    .map_err(DecodeError::UnsupportedImage)
+    .map_err(undecodable)
 }
 
 /// The upright width and height in pixels of the image at `path`, from its headers alone, checked
@@ -66,7 +67,16 @@ pub fn image_of(bytes: &[u8], side_max: u32) -> Result<Image, DecodeError> {
             .orientation
             .upright(pixels::shrunk(&rgb, size, size)?))
     });
-    decoded.map_err(DecodeError::UnsupportedImage)
+    decoded.map_err(undecodable)
+}
+
+/// A file is not to blame for a system without memory.
+fn undecodable(cause: Cause) -> DecodeError {
+    match cause.downcast::<io::Error>() {
+        Ok(error) if error.kind() == io::ErrorKind::OutOfMemory => DecodeError::Io(*error),
+        Ok(error) => DecodeError::UnsupportedImage(error),
+        Err(cause) => DecodeError::UnsupportedImage(cause),
+    }
 }
 
 /// The supported formats.
@@ -139,5 +149,23 @@ fn judge(width: u32, height: u32) -> Result<(), DecodeError> {
         Err(DecodeError::InvalidAspectRatio { width, height })
     } else {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_is_not_refused_for_a_lack_of_memory() {
+        // More than any address space.
+        let lack = Canvas::zeroed(1 << 60).err().unwrap();
+        let told = undecodable(lack.into());
+        assert!(matches!(told, DecodeError::Io(_)), "{told:?}");
+        let cut = io::Error::from(io::ErrorKind::UnexpectedEof);
+        let told = undecodable(cut.into());
+        assert!(matches!(told, DecodeError::UnsupportedImage(_)), "{told:?}");
+        let told = undecodable("a broken table".into());
+        assert!(matches!(told, DecodeError::UnsupportedImage(_)), "{told:?}");
     }
 }

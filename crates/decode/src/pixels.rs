@@ -36,12 +36,12 @@ pub(crate) fn over_white(samples: Samples) -> io::Result<Canvas> {
         1 => coloured(data.iter().copied())?,
         2 => coloured(data.chunks_exact(2).map(|one| blended(one[0], one[1])))?,
         4 => {
-            let pixels = data.len() / 4;
+            let (pixels, samples) = (data.len() / 4, &mut *data);
             for index in 0..pixels {
                 let (from, to) = (index * 4, index * 3);
-                let alpha = data[from + 3];
+                let alpha = samples[from + 3];
                 for channel in 0..3 {
-                    data[to + channel] = blended(data[from + channel], alpha);
+                    samples[to + channel] = blended(samples[from + channel], alpha);
                 }
             }
             data.truncate(pixels * 3);

@@ -16,6 +16,8 @@ pub struct Probe {
     pub format: Value,
 }
 
+const DECODED_AT_ONCE: usize = 16;
+
 fn output(program: &str, arguments: &[&str], path: &Path) -> (String, String) {
     let output = Command::new(program)
         .args(arguments)
@@ -33,7 +35,7 @@ fn output(program: &str, arguments: &[&str], path: &Path) -> (String, String) {
     (out, err)
 }
 
-/// Looks into a video file. Every frame is counted by decoding it.
+/// Looks into a video file. Every frame is counted by decoding it; panics when the decoder complains of anything.
 pub fn probe(path: &Path) -> Probe {
     let show = [
         "-v",
@@ -66,32 +68,42 @@ pub fn probe(path: &Path) -> Probe {
 
 /// Decodes all of a file; panics when the decoder complains of anything. Returns the number of frames.
 pub fn assert_decodes(path: &Path) -> u64 {
-    let output = Command::new("ffmpeg")
-        .args(["-v", "error", "-xerror", "-i"])
-        .arg(path)
-        // Each frame as it is, and their number on standard output.
-        .args([
-            "-fps_mode",
-            "passthrough",
-            "-progress",
-            "-",
-            "-f",
-            "null",
-            "-",
-        ])
+    let progress = decoded(&[path]);
+    let mut counts = progress
+        .lines()
+        .filter_map(|line| line.strip_prefix("frame="));
+    counts.next_back().unwrap().trim().parse().unwrap()
+}
+
+/// Decodes all of many files, in few starts of the decoder, each of which takes longer than a short video.
+pub fn assert_all_decode(paths: &[&Path]) {
+    for some in paths.chunks(DECODED_AT_ONCE) {
+        decoded(some);
+    }
+}
+
+/// What FFmpeg says of its progress while it decodes all of these files.
+fn decoded(paths: &[&Path]) -> String {
+    let mut command = Command::new("ffmpeg");
+    command.args(["-v", "error", "-xerror"]);
+    for path in paths {
+        command.arg("-i").arg(path);
+    }
+    command.args(["-progress", "-"]);
+    for number in 0..paths.len() {
+        // Each frame as it is.
+        let to = ["-fps_mode", "passthrough", "-f", "null", "-"];
+        command.arg("-map").arg(number.to_string()).args(to);
+    }
+    let output = command
         .output()
         .unwrap_or_else(|error| panic!("ffmpeg is needed ({error}); ./test installs it"));
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(
         output.status.success() && complaints.is_empty(),
-        "{}: {complaints}",
-        path.display()
+        "{paths:?}: {complaints}"
     );
-    let progress = String::from_utf8_lossy(&output.stdout);
-    let mut counts = progress
-        .lines()
-        .filter_map(|line| line.strip_prefix("frame="));
-    counts.next_back().unwrap().trim().parse().unwrap()
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 /// What ExifTool reads of a file's XMP, by group and name: `XMP-xmp:CreatorTool`.

@@ -3,6 +3,7 @@
 //! nothing exists twice, and every completed file opens and is what its hash says.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use kinora_e2e::{DataFolder, Host, Reply, Server, Setup, Video, media, raw, studio, until};
@@ -235,15 +236,14 @@ impl Client {
             .filter(|(_, known)| !matches!(known, Known::Deleting | Known::Deleted))
             .map(|(id, _)| id.as_str())
             .collect();
-        let mut completed = 0;
+        let mut files = Vec::new();
         for id in &kept {
             let video = until(id, || {
                 let video = client.video(id);
                 video.is_finished().then_some(video)
             });
             if video.status() == "completed" {
-                assert_whole(&client, &video);
-                completed += 1;
+                files.push(as_recorded(&client, &video));
             } else {
                 assert_eq!(video["error"]["code"], "cancelled", "{video:#?}");
             }
@@ -252,7 +252,10 @@ impl Client {
             all_listed(&client),
             kept.iter().map(|id| (*id).to_owned()).collect()
         );
+        let completed = files.len();
         assert!(completed > 0, "nothing was ever completed");
+        let paths: Vec<PathBuf> = files.iter().map(Download::path).collect();
+        media::assert_all_decode(&paths.iter().map(PathBuf::as_path).collect::<Vec<_>>());
         until("one attempt's files for each completed task", || {
             (self.data.files_of_tasks().len() == 3 * completed).then_some(())
         });
@@ -291,13 +294,17 @@ fn all_listed(client: &kinora_e2e::Client) -> BTreeSet<String> {
     }
 }
 
-/// The file plays to its end, and is the one whose hash was recorded.
-fn assert_whole(client: &kinora_e2e::Client, video: &Video) {
-    let reply = client.get(&video.content());
-    let digest = Sha256::digest(&reply.body);
+/// The file of a video, which is the one whose hash was recorded.
+fn as_recorded(client: &kinora_e2e::Client, video: &Video) -> Download {
+    let etag = client
+        .get(&video.content())
+        .header("etag")
+        .map(str::to_owned);
+    let file = Download::of(client, &video.content());
+    let digest = Sha256::digest(&file.bytes);
     let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(reply.header("etag"), Some(&*format!("\"{hash}\"")));
-    media::assert_decodes(&Download::of(client, &video.content()).path());
+    assert_eq!(etag, Some(format!("\"{hash}\"")));
+    file
 }
 
 /// What was asked for by a variable.

@@ -21,18 +21,23 @@ pub(crate) fn frame(format: &ClipFormat, index: u32) -> Vec<u8> {
     let shift = index.cast_signed() * 3;
     let (disc_x, disc_y) = (width / 4 + shift, height / 2);
     let radius = height / 6;
-    let mut rgb = Vec::with_capacity(format.frame_bytes());
-    for y in 0..height {
-        for x in 0..width {
-            let wave = ((x + shift) as f32 * 0.05).sin() * ((y - shift) as f32 * 0.04).cos();
+    let across: Vec<f32> = (0..width)
+        .map(|x| ((x + shift) as f32 * 0.05).sin())
+        .collect();
+    let byte = |value: i32| value.clamp(0, 255) as u8;
+    let mut rgb = vec![0; format.frame_bytes()];
+    for (y, row) in (0..).zip(rgb.chunks_exact_mut(3 * format.width as usize)) {
+        let down = ((y - shift) as f32 * 0.04).cos();
+        for ((x, pixel), across) in (0..).zip(row.as_chunks_mut().0).zip(&across) {
+            let wave = across * down;
             let base = 60 + 120 * x / width + (wave * 24.0) as i32;
             let inside = (x - disc_x).pow(2) + (y - disc_y).pow(2) < radius * radius;
-            let pixel = if inside {
+            *pixel = if inside {
                 [230, 180, 60]
             } else {
-                [base, 200 - 100 * y / height, 140 + (wave * 30.0) as i32]
+                let green = 200 - 100 * y / height;
+                [byte(base), byte(green), byte(140 + (wave * 30.0) as i32)]
             };
-            rgb.extend(pixel.map(|value| value.clamp(0, 255) as u8));
         }
     }
     rgb
