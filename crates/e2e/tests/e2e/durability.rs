@@ -6,15 +6,13 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use kinora_e2e::{Client, DataFolder, Server, Setup, Video, raw, until};
+use kinora_e2e::{Client, DataFolder, Hold, Setup, Video, raw, until};
 
 use crate::support::{assert_plays, quick};
 
 /// A service that never gives up on a task for having been killed too often.
-fn patient(data: &DataFolder) -> Server {
-    Setup::on(data)
-        .set("KINORA_WORKER_ATTEMPTS_MAX", 100)
-        .start()
+fn patient(data: &DataFolder) -> Setup {
+    Setup::on(data).set("KINORA_WORKER_ATTEMPTS_MAX", 100)
 }
 
 fn submit(client: &Client, ids: &mut Vec<String>, count: usize) {
@@ -24,56 +22,25 @@ fn submit(client: &Client, ids: &mut Vec<String>, count: usize) {
     }
 }
 
-fn videos_on_disk(data: &DataFolder) -> usize {
-    data.files_of_tasks()
-        .iter()
-        .filter(|path| path.ends_with("video.mp4"))
-        .count()
-}
-
-fn completed(client: &Client) -> usize {
-    let (_, videos) = client.get("/v1/videos?limit=100").list();
-    videos
-        .iter()
-        .filter(|video| video.status() == "completed")
-        .count()
-}
-
 #[test]
 fn p01_no_acknowledged_task_is_lost_whenever_the_process_is_killed() {
     let data = DataFolder::default();
     let mut ids = Vec::new();
 
-    let server = patient(&data);
+    let server = patient(&data).start();
     submit(&server.client(), &mut ids, 3);
     server.kill(); // Right after the acknowledgement.
 
-    let server = patient(&data);
-    submit(&server.client(), &mut ids, 2);
-    until("work", || {
-        let (_, videos) = server.client().get("/v1/videos").list();
-        videos
-            .iter()
-            .any(|video| video.progress() > 20 && !video.is_finished())
-            .then_some(())
-    });
-    server.kill(); // In the middle of the work.
+    // In the middle of the work; with bytes that are there, and a state that is not; right after the state.
+    for point in ["worker.prepared", "worker.published", "worker.finished"] {
+        let hold = Hold::at(point, 1);
+        let server = hold.over(patient(&data)).start();
+        submit(&server.client(), &mut ids, 2);
+        hold.wait();
+        server.kill();
+    }
 
-    let server = patient(&data);
-    let before = videos_on_disk(&data);
-    until("a published file", || {
-        (videos_on_disk(&data) > before).then_some(())
-    });
-    server.kill(); // With bytes that are there, and a state that may not be.
-
-    let server = patient(&data);
-    let before = completed(&server.client());
-    until("a completed task", || {
-        (completed(&server.client()) > before).then_some(())
-    });
-    server.kill(); // Right after the state.
-
-    let server = patient(&data);
+    let server = patient(&data).start();
     let client = server.client();
     for id in &ids {
         assert_plays(&client, &client.wait_completed(id));
@@ -137,16 +104,14 @@ fn unfinished(data: &DataFolder) -> Vec<PathBuf> {
 fn p04_a_killed_service_leaves_no_half_file_under_a_result_address() {
     let data = DataFolder::default();
     let mut ids = Vec::new();
-    let server = patient(&data);
-    // A file is in the making for moments only, so that one look may miss it: look at more.
-    until("a file in the making", || {
-        if completed(&server.client()) == ids.len() {
-            submit(&server.client(), &mut ids, 2);
-        }
-        (!unfinished(&data).is_empty()).then_some(())
-    });
+    // The first is what a start tries the storage with.
+    let hold = Hold::at("blobs.synced", 2);
+    let server = hold.over(patient(&data)).start();
+    submit(&server.client(), &mut ids, 2);
+    hold.wait();
+    assert!(!unfinished(&data).is_empty());
     server.kill();
-    let server = patient(&data);
+    let server = patient(&data).start();
     let client = server.client();
     for id in &ids {
         let done = client.wait_completed(id);
@@ -170,17 +135,14 @@ fn p04_a_killed_service_leaves_no_half_file_under_a_result_address() {
 fn p03_what_a_killed_attempt_published_is_swept() {
     let data = DataFolder::default();
     let mut ids = Vec::new();
-    let server = patient(&data);
-    // Between the first file and the task's end lies one more file and one commit.
-    until("a published file of an unfinished task", || {
-        let done = completed(&server.client());
-        if done == ids.len() {
-            submit(&server.client(), &mut ids, 2);
-        }
-        (data.files("thumbnail.webp").len() > done).then_some(())
-    });
+    // The first is what a start tries the storage with. Between a result's first file and its task's end lie one more file and one commit.
+    let hold = Hold::at("blobs.linked", 2);
+    let server = hold.over(patient(&data)).start();
+    submit(&server.client(), &mut ids, 2);
+    hold.wait();
+    assert!(!data.files_of_tasks().is_empty());
     server.kill();
-    let server = patient(&data);
+    let server = patient(&data).start();
     for id in &ids {
         server.client().wait_completed(id);
     }
