@@ -8,7 +8,7 @@ use std::process::Command;
 use kinora_e2e::{Block, Client, Finished, Host, Video, blocks, run, until, workspace};
 use serde_json::Value;
 
-use crate::support::{quick, reaching, slow};
+use crate::support::{fetching, quick, slow};
 
 /// The blocks of the page that are marked as `kind`, in its order.
 fn marked(kind: &str) -> Vec<Block> {
@@ -76,7 +76,7 @@ fn submit_by(script: &str, client: &Client, variables: &BTreeMap<&str, String>) 
 
 #[test]
 fn every_example_of_the_page_makes_its_video() {
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let host = Host::start();
     let source = client.submit(&quick("kinora-a1"));
     client.wait_completed(source.id());
@@ -115,7 +115,7 @@ fn cancel_all(client: &Client) {
 
 #[test]
 fn every_other_call_of_the_page_succeeds() {
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let host = Host::start();
     let source = client.submit(&quick("kinora-a1"));
     client.wait_completed(source.id());

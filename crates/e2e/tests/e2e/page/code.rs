@@ -7,7 +7,7 @@ use kinora_e2e::{Client, Host, media, run, studio, workspace};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{quick, reaching, square};
+use crate::support::{fetching, quick, square};
 
 /// The texts of a request by their languages, as the page would show them.
 fn texts(client: &Client, body: &Value) -> Vec<(String, String)> {
@@ -86,7 +86,7 @@ fn newest(client: &Client) -> Value {
 
 #[test]
 fn a_request_with_hard_words_runs_in_all_languages() {
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let prompt = "It's a \"kite\" over $HOME, `ls`, 50 % \\ off\n— 凧 🪁 it's '''raw'''";
     let mut body = square("kinora-a1");
     body["prompt"] = json!(prompt);
@@ -102,12 +102,12 @@ fn a_request_with_pictures_and_sounds_runs_in_all_languages() {
     let sound = host.serve("tone.wav", studio::tone("tone.wav", 440, 3.0));
     let body = json!({"model": "kinora-a1", "prompt": "A kite", "seconds": 2, "aspect_ratio": "adaptive",
         "resolution": "480p", "reference_images": [picture, picture], "reference_audios": [sound]});
-    runs(&reaching().newcomer(), &body, &["prompt"]);
+    runs(&fetching().newcomer(), &body, &["prompt"]);
 }
 
 #[test]
 fn a_final_and_an_edit_run_in_all_languages() {
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let mut draft = square("kinora-a1");
     draft["draft"] = json!(true);
     let draft = client.submit(&draft);
