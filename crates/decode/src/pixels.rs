@@ -1,5 +1,5 @@
 //! Converts decoded samples to the pixels that engines expect: blended over white and scaled down.
-//! Each step works in place or frees its input, because one full-size image may take half the
+//! Full-size steps work in place where they can, because one full-size image may take half the
 //! memory budget.
 
 use std::io;

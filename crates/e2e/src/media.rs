@@ -16,6 +16,7 @@ pub struct Probe {
     pub format: Value,
 }
 
+/// Files that one start of the decoder takes.
 const DECODED_AT_ONCE: usize = 16;
 
 fn output(program: &str, arguments: &[&str], path: &Path) -> (String, String) {
@@ -75,7 +76,7 @@ pub fn assert_decodes(path: &Path) -> u64 {
     counts.next_back().unwrap().trim().parse().unwrap()
 }
 
-/// Decodes all of many files, in few starts of the decoder, each of which takes longer than a short video.
+/// The same of many files, in few starts of the decoder, each of which takes longer than a short video.
 pub fn assert_all_decode(paths: &[&Path]) {
     for some in paths.chunks(DECODED_AT_ONCE) {
         decoded(some);

@@ -296,15 +296,12 @@ fn all_listed(client: &kinora_e2e::Client) -> BTreeSet<String> {
 
 /// The file of a video, which is the one whose hash was recorded.
 fn as_recorded(client: &kinora_e2e::Client, video: &Video) -> Download {
-    let etag = client
-        .get(&video.content())
-        .header("etag")
-        .map(str::to_owned);
-    let file = Download::of(client, &video.content());
-    let digest = Sha256::digest(&file.bytes);
+    let reply = client.get(&video.content());
+    let digest = Sha256::digest(&reply.body);
     let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    assert_eq!(etag, Some(format!("\"{hash}\"")));
-    file
+    assert_eq!(reply.header("etag"), Some(&*format!("\"{hash}\"")));
+    assert_eq!(reply.status, 200, "{}", reply.shown());
+    Download::holding(reply.body)
 }
 
 /// What was asked for by a variable.

@@ -124,12 +124,14 @@ impl Download {
     pub(crate) fn of(client: &Client, target: &str) -> Self {
         let reply = client.get(target);
         assert_eq!(reply.status, 200, "{}", reply.shown());
+        Self::holding(reply.body)
+    }
+
+    /// Bytes that were taken already.
+    pub(crate) fn holding(bytes: Vec<u8>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("file"), &reply.body).unwrap();
-        Self {
-            bytes: reply.body,
-            folder,
-        }
+        std::fs::write(folder.path().join("file"), &bytes).unwrap();
+        Self { bytes, folder }
     }
 
     /// Where they are.
