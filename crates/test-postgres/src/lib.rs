@@ -1,5 +1,6 @@
-//! A throw-away PostgreSQL server for tests: made in a temporary folder by the programs that are installed, reached by
-//! TCP on the loopback address, and stopped with the process that started it, however that ends. It keeps nothing.
+//! A throw-away PostgreSQL server for tests: made by the programs that are installed in a temporary folder, which is in
+//! memory for one without syncs, reached by TCP on the loopback address, and stopped with the process that started it,
+//! however that ends. It keeps nothing.
 
 #![forbid(unsafe_code)]
 #![allow(
@@ -22,7 +23,7 @@ use std::fs;
 use std::io::Write as _;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock};
@@ -32,6 +33,8 @@ use programs::{Programs, own};
 
 /// Only a server that is broken takes so long.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Free bytes of `/dev/shm` with which a server may be there. Some are there at a time, of which each takes 2 GB at most.
+const MEMORY_MIN: u64 = 8 << 30;
 /// The database user. Everybody on this machine may connect as it: there is nothing to be had.
 const USER: &str = "kinora";
 
@@ -83,7 +86,7 @@ impl Server {
     /// # Panics
     /// As [`Server::shared`].
     pub fn start(settings: Settings) -> Self {
-        let (programs, folder) = (Programs::find(), new_folder());
+        let (programs, folder) = (Programs::find(), new_folder(!settings.fsync));
         let made = programs
             .command("initdb", &folder)
             .arg("--pgdata")
@@ -155,6 +158,8 @@ impl Server {
         command.args(["-h", "127.0.0.1", "-p", &self.port.to_string()]);
         command.arg("-k").arg(&self.folder);
         command.args(["-c", "max_connections=500", "-c", "shared_buffers=64MB"]);
+        // In its folder, which goes with it however it ends.
+        command.args(["-c", "dynamic_shared_memory_type=mmap"]);
         command.args(["-c", &format!("fsync={fsync}")]);
         for setting in &self.settings.more {
             command.args(["-c", setting]);
@@ -259,15 +264,26 @@ impl Drop for Server {
             // Its watcher stops it and removes the folder.
             drop(child.stdin.take());
             let _ = child.wait();
+        } else {
+            let _ = fs::remove_dir_all(&self.folder);
         }
     }
 }
 
-/// A folder of the user who runs servers.
-fn new_folder() -> PathBuf {
-    let folder = tempfile::Builder::new()
-        .prefix("kinora-postgres-")
-        .tempdir();
+/// A folder of the user who runs servers: in memory if that is wanted and there is enough. A database is three hundred
+/// files, which a disk's file system makes in five times the processor time.
+fn new_folder(in_memory: bool) -> PathBuf {
+    let memory = Path::new("/dev/shm");
+    let has_room = || {
+        let free = rustix::fs::statvfs(memory).map(|found| found.f_bavail * found.f_frsize);
+        free.is_ok_and(|bytes| bytes >= MEMORY_MIN)
+    };
+    let mut made = tempfile::Builder::new();
+    made.prefix("kinora-postgres-");
+    let folder = match in_memory && has_room() {
+        true => made.tempdir_in(memory),
+        false => made.tempdir(),
+    };
     let folder = folder.expect("a temporary folder").keep();
     own(&folder);
     folder

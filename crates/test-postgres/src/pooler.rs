@@ -30,7 +30,7 @@ impl Pooler {
     /// Where it does not start.
     pub fn that_ignores(server: &Server, connections: u32, ignored: &str) -> Option<Self> {
         let program = find()?;
-        let (folder, port) = (new_folder(), free_port());
+        let (folder, port) = (new_folder(false), free_port());
         let settings = format!(
             "[databases]\n* = host=127.0.0.1 port={}\n[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\n\
              unix_socket_dir =\nauth_type = trust\nauth_file = {}\npool_mode = transaction\n\

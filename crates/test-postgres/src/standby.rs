@@ -14,7 +14,7 @@ impl Server {
     /// # Panics
     /// Where that cannot be done.
     pub fn standby(&self, port: Option<u16>) -> Self {
-        let (programs, folder) = (Programs::find(), new_folder());
+        let (programs, folder) = (Programs::find(), new_folder(true));
         let mut copy = programs.command("pg_basebackup", &folder);
         copy.args([
             "-h",

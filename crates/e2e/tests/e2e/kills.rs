@@ -16,7 +16,7 @@ use crate::support::{Download, reaching_from, square};
 /// Kills of one run; `KINORA_KILLS` asks for another number, `KINORA_KILLS_SEED` for other ones.
 const KILLS: u64 = 100;
 /// Longest lives in milliseconds, of which one is drawn for each; `KINORA_KILLS_PACE` divides them.
-const LIVES_MS: [u64; 4] = [300, 300, 600, 2500];
+const LIVES_MS: [u64; 4] = [200, 200, 400, 1700];
 /// How often the process dies at each named point.
 const DEATHS_AT_A_POINT: u64 = 5;
 /// Tasks that may be unfinished before the client waits.

@@ -280,7 +280,7 @@ text_to_video = true
 const TASKS: usize = 500;
 
 /// So many are painted; the others have one colour, and cost nearly nothing.
-const PAINTED: usize = 25;
+const PAINTED: usize = 8;
 
 /// Makes one video for each number.
 fn make_many(client: &Client, numbers: Range<usize>) {

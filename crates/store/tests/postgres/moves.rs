@@ -13,8 +13,8 @@ use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, actor, cancelled, id, task, with_images};
 use kinora_store::{
-    Chore, Deletion, Insertion, NewTask, OpenError, OpenOptions, QueueBounds, Quota, SecretKey,
-    inspect, open, open_export, open_import, open_keys, open_source,
+    Chore, Deletion, Import, Insertion, NewTask, OpenError, OpenOptions, QueueBounds, Quota,
+    SecretKey, inspect, open, open_export, open_import, open_keys, open_source,
 };
 use kinora_test_postgres::Server;
 use proptest::prelude::*;
@@ -122,6 +122,16 @@ async fn assert_work_goes_on(site: &Site) {
     assert_eq!(begin, [0, NOW + 13], "{gaps:?}");
 }
 
+/// As [`open_import`], after one whose connection was just dropped: its lock is free in a moment.
+async fn open_free_import(to: &str, export: &str) -> Result<Box<dyn Import>, OpenError> {
+    loop {
+        match open_import(to, export).await {
+            Err(OpenError::Unavailable(_)) => tokio::task::yield_now().await,
+            opened => return opened,
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_import_goes_on_where_it_stopped_and_nobody_uses_its_store_before_its_end() {
     let folder = tempfile::tempdir().unwrap();
@@ -155,15 +165,9 @@ async fn an_import_goes_on_where_it_stopped_and_nobody_uses_its_store_before_its
                 "{error:?}"
             );
         }
-        let other = open_import(&to, "another").await.err();
+        let other = open_free_import(&to, "another").await.err();
         assert!(matches!(other, Some(OpenError::OtherImport)), "{other:?}");
-        // The lock of a connection that was just dropped is free in a moment.
-        let mut import = loop {
-            match open_import(&to, "one").await {
-                Err(OpenError::Unavailable(_)) => tokio::task::yield_now().await,
-                opened => break opened.unwrap(),
-            }
-        };
+        let mut import = open_free_import(&to, "one").await.unwrap();
         let place = moved.tasks()[4].seq;
         assert_eq!(import.stored_up_to(), place);
         import.put_tasks(&moved.tasks()[5..]).await.unwrap();
