@@ -146,13 +146,19 @@ fn has(path: &Path, wanted: &StoredFile) -> io::Result<bool> {
 /// Links the file to a second name; unlike a rename, this never replaces.
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().unwrap_or(to);
+    let mut last = ErrorKind::NotFound.into();
     for _ in 0..FOLDER_TRIES {
-        match fs::create_dir_all(folder).and_then(|()| fs::hard_link(from, to)) {
-            Err(error) if error.kind() == ErrorKind::NotFound && from.exists() => {}
+        let made = fs::create_dir_all(folder);
+        // It may even find the folder there, and then gone. A file in its place stays.
+        let is_taken = matches!(&made, Err(error) if error.kind() == ErrorKind::AlreadyExists);
+        match made.and_then(|()| fs::hard_link(from, to)) {
+            Err(error) if (is_taken || error.kind() == ErrorKind::NotFound) && from.exists() => {
+                last = error;
+            }
             done => return done,
         }
     }
-    Err(ErrorKind::NotFound.into())
+    Err(last)
 }
 
 /// Syncs every folder from the file's up to `objects`, since a concurrent put may have just created
