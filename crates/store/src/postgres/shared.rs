@@ -67,7 +67,7 @@ impl Shared {
             hints = hints.or(change.hints());
         }
         self.wake(hints);
-        // The cache holds no task that had not ended.
+        // What others know of unfinished tasks, the news end.
         let had_ended =
             |change: &&Change| change.before.as_ref().is_some_and(|one| one.is_terminal());
         let remembered = committed.changes.iter().filter(had_ended);

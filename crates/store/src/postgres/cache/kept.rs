@@ -56,6 +56,10 @@ impl Known {
     fn is_unfinished(&self) -> bool {
         matches!(self, Self::Task(seen) if !seen.record.is_terminal())
     }
+
+    fn has_ended(&self) -> bool {
+        matches!(self, Self::Task(seen) if seen.record.is_terminal())
+    }
 }
 
 #[derive(Debug)]
@@ -65,6 +69,9 @@ pub(super) struct Entry {
     at: Duration,
     /// It was so by then, in the order of events: what began later is newer.
     by: u64,
+    /// The same of its end: a task that has ended does not go back, so what is said of its time before is older than any
+    /// end that was read.
+    ended_by: u64,
     number: u64,
     /// How many times it will still be looked after.
     watches: u8,
@@ -160,13 +167,24 @@ impl Kept {
         if entry.known.is(&new) {
             entry.at = entry.at.max(begun.at);
             entry.by = by;
+            if !new.is_unfinished() {
+                entry.ended_by = by;
+            }
             return match &entry.known {
                 Known::Task(seen) => Some(seen.record.clone()),
                 Known::Absent | Known::Nothing => None,
             };
         }
+        let last = if new.has_ended() {
+            entry.ended_by
+        } else {
+            entry.by
+        };
         // A transaction may change a task twice.
-        let is_newer = begun.place > entry.by || by == entry.by;
+        let is_newer = begun.place > last || by == entry.by;
+        if !new.is_unfinished() {
+            entry.ended_by = by;
+        }
         let known = match is_newer {
             true => new,
             false => Known::Nothing,
@@ -201,16 +219,17 @@ impl Kept {
     }
 
     pub(super) fn forget(&mut self, id: TaskId, by: u64) {
-        if self.entries.contains_key(&id) {
+        if let Some(entry) = self.entries.get_mut(&id) {
+            entry.ended_by = by;
             self.replace(id, Known::Nothing, Duration::ZERO, by);
         }
     }
 
+    /// A question that is on its way may still find its end.
     pub(super) fn forget_unfinished(&mut self, id: TaskId, by: u64) {
-        let has_ended =
-            |entry: &Entry| matches!(&entry.known, Known::Task(seen) if seen.record.is_terminal());
-        if !self.entries.get(&id).is_some_and(has_ended) {
-            self.forget(id, by);
+        let entry = self.entries.get(&id);
+        if entry.is_some_and(|entry| !entry.known.has_ended()) {
+            self.replace(id, Known::Nothing, Duration::ZERO, by);
         }
     }
 
@@ -285,6 +304,7 @@ impl Kept {
             known,
             at,
             by,
+            ended_by: by,
             number: self.number,
             watches: 0,
         };

@@ -112,6 +112,37 @@ fn an_answer_that_was_asked_for_before_a_commit_does_not_replace_it() {
     assert_eq!(progress(&cache), Some(2));
 }
 
+/// As by a poll that is on its way when the notice of the end that it finds arrives.
+#[test]
+fn an_end_is_kept_that_was_read_while_the_time_before_it_was_forgotten() {
+    let (_, kept) = cache();
+    kept.expect(id(1));
+    let begun = kept.begin();
+    kept.forget_unfinished(&[id(1)]);
+    assert!(kept.offer(id(1), Some(ended(7)), begun).is_some());
+    assert!(matches!(kept.get(id(1)), Some(Some(_))));
+    // So is one that was read while this process wrote an unfinished state: that was before the end.
+    let (_, kept) = cache();
+    poll(&kept, seen(1, 7));
+    let begun = kept.begin();
+    commit(&kept, Some(seen(2, 8)), kept.begin());
+    kept.offer(id(1), Some(ended(9)), begun);
+    assert!(matches!(kept.get(id(1)), Some(Some(_))));
+    // But not one that was changed after its end.
+    for changed in [
+        |cache: &Cache| cache.forget(Some(&[id(1)])),
+        |cache: &Cache| cache.forget(None),
+        |cache: &Cache| commit(cache, None, cache.begin()),
+    ] {
+        let (_, kept) = cache();
+        kept.expect(id(1));
+        let begun = kept.begin();
+        changed(&kept);
+        kept.offer(id(1), Some(ended(7)), begun);
+        assert!(!matches!(kept.get(id(1)), Some(Some(_))));
+    }
+}
+
 #[test]
 fn of_two_transactions_at_the_same_time_neither_is_believed() {
     let (_, cache) = cache();
