@@ -1,4 +1,6 @@
-//! `GET /openapi.json`: the document as the router built it, with its entity tag.
+//! `GET /openapi.json`: the document of the router's routes, with its entity tag.
+
+use std::sync::{Arc, LazyLock};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -11,9 +13,10 @@ use sha2::{Digest, Sha256};
 use crate::conditional::Condition;
 use crate::state::SharedApi;
 
-/// The route that serves the document `text`, which is JSON.
-pub(crate) fn route(text: String) -> MethodRouter<SharedApi> {
-    let document = Document::new(text);
+/// The route that serves the JSON document that `write` returns. Most processes are never asked for it, so it is written
+/// at the first request.
+pub(crate) fn route(write: impl FnOnce() -> String + Send + 'static) -> MethodRouter<SharedApi> {
+    let document = Arc::new(LazyLock::new(|| Document::new(write())));
     get(async move |headers: HeaderMap| document.answer(&headers))
 }
 

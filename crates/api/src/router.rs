@@ -37,13 +37,14 @@ fn described() -> OpenApiRouter<SharedApi> {
 /// The whole service.
 pub fn router(api: Api) -> Router {
     let (routes, described) = described().split_for_parts();
-    let text = openapi::text(described, &api.catalog);
+    let catalog = api.catalog.clone();
+    let document = crate::document::route(move || openapi::text(described, &catalog));
     let routes = match api.settings.studio {
         true => studio::mount(routes),
         false => routes,
     };
     routes
-        .route("/openapi.json", crate::document::route(text))
+        .route("/openapi.json", document)
         .route("/v1/videos/extensions", post(unsupported::operation))
         .route("/v1/videos/characters", post(unsupported::operation))
         .fallback(not_found)

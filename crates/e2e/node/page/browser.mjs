@@ -18,15 +18,28 @@ const FLAGS = [
 // Far longer than anything should take.
 const PATIENCE_MS = 240_000;
 
-export const BASE = process.env.KINORA_PAGE;
-export const KEY = process.env.KINORA_API_KEY;
+/** Who visits: the address of a service, a key of it, and another host that the user's addresses lead to. */
+export const user = { page: "", key: "", host: "" };
 
 /** Fails with words when `condition` does not hold. */
 export function assert(condition, words) {
   if (!condition) throw new Error(words);
 }
 
-const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+/** What the program that has started us says. */
+export const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+let browser;
+
+/** One for all scenarios, since it takes a second of a processor to start: each page gets a profile of its own. */
+const launched = async () =>
+  (browser ??= await chromium.launch({
+    executablePath: process.env.KINORA_CHROMIUM ?? "/usr/bin/chromium",
+    args: FLAGS,
+  }));
+
+/** Closes the browser. */
+export const quit = () => browser?.close();
 
 /** Asks the test that has started us to do something with the service, and waits until it is done. */
 export async function ask(word) {
@@ -49,15 +62,11 @@ export async function open({
   still = true,
   expected = /^$/,
   path = "/",
-  host = BASE,
+  host = user.page,
   clock = false,
   platform = "",
 } = {}) {
-  const browser = await chromium.launch({
-    executablePath: process.env.KINORA_CHROMIUM ?? "/usr/bin/chromium",
-    args: FLAGS,
-  });
-  const context = await browser.newContext({
+  const context = await (await launched()).newContext({
     viewport: { width, height },
     colorScheme: dark ? "dark" : "light",
     deviceScaleFactor: scale,
@@ -81,22 +90,22 @@ export async function open({
   });
   page.on("request", (request) => {
     const url = request.url();
-    const isKnown = [BASE, host].some((one) => url.startsWith(`${one}/`));
+    const isKnown = [user.page, host].some((one) => url.startsWith(`${one}/`));
     if (!isKnown && !/^(blob|data):/.test(url)) wrong.push(`a request elsewhere: ${url}`);
   });
-  await page.goto(BASE + path);
+  await page.goto(user.page + path);
   return {
     page,
     /** Ends the scenario; fails if the page did what it should not. */
     async close() {
-      await browser.close();
+      await context.close();
       assert(!wrong.length, wrong.join("\n"));
     },
   };
 }
 
 /** Signs in with a key. */
-export async function signIn(page, key = KEY) {
+export async function signIn(page, key = user.key) {
   await page.getByLabel("API key").fill(key);
   await page.getByRole("button", { name: "Sign in" }).click();
 }

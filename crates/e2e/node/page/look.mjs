@@ -4,7 +4,7 @@
 import { createRequire } from "node:module";
 import { readFileSync } from "node:fs";
 
-import { BASE, assert, enter, open, plays, signIn } from "./browser.mjs";
+import { assert, enter, open, plays, signIn, user } from "./browser.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const LOAD_BYTES_MAX = 150_000;
@@ -92,7 +92,7 @@ export async function load() {
   assert(first.files === door.files && first.files < LOAD_FILES_MAX, `${door.files}, then ${first.files} files`);
   isStill(first, "after the sign-in");
   let calls = [];
-  page.on("request", (request) => calls.push(request.url().slice(BASE.length)));
+  page.on("request", (request) => calls.push(request.url().slice(user.page.length)));
   const visits = [];
   while (visits.length < PASSES && visits.every(({ long }) => long.length)) {
     calls = [];

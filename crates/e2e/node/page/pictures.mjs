@@ -1,7 +1,7 @@
 // Pictures of the page, for docs/studio and for the eyes of whoever changes it: into the folder KINORA_PICTURES, as
 // SCREEN-WIDTH-SCHEME.png. `docs/screenshots` prepares a service and runs this.
 
-import { BASE, KEY, enter, open, plays } from "./browser.mjs";
+import { enter, open, plays, user } from "./browser.mjs";
 
 const FOLDER = process.env.KINORA_PICTURES;
 
@@ -12,9 +12,9 @@ const SCENES = ["A balloon over mountains at sunset", "A whale under a starry sk
 const PROGRESS = 20;
 
 const call = (method, path, body) =>
-  fetch(`${BASE}/v1/videos${path}`, {
+  fetch(`${user.page}/v1/videos${path}`, {
     method,
-    headers: { authorization: `Bearer ${KEY}`, "content-type": "application/json" },
+    headers: { authorization: `Bearer ${user.key}`, "content-type": "application/json" },
     body: body && JSON.stringify(body),
   }).then((answer) => answer.json());
 

@@ -1,20 +1,17 @@
 // Pictures and sounds by their addresses: what the form shows of them, what the service says, and what becomes of them.
 
-import { action, assert, choose, enter, hasFocus, small, tile } from "./browser.mjs";
-
-/** Where the pictures and sounds are. */
-const HOST = process.env.KINORA_HOST;
+import { action, assert, choose, enter, hasFocus, small, tile, user } from "./browser.mjs";
 
 /** Previews, what is wrong with an address before the submit and after it, sounds, and the picture's own shape. */
 export async function references() {
-  const { page, close } = await enter({ host: HOST, expected: /Failed to load resource/ });
+  const { page, close } = await enter({ host: user.host, expected: /Failed to load resource/ });
   await page.getByLabel("Prompt").fill("A kite over a beach");
   await small(page);
   await choose(page, "Pictures", "References");
   const picture = (n) => page.getByLabel(`Reference picture ${n}`, { exact: true });
   const row = (n) => page.locator(".url-row").filter({ has: picture(n) });
   const add = page.getByRole("button", { name: "Add picture" });
-  await picture(1).fill(`${HOST}/photo.png`);
+  await picture(1).fill(`${user.host}/photo.png`);
   const [width, height] = await row(1)
     .locator(".preview img")
     .evaluate(async (image) => (await image.decode(), [image.naturalWidth, image.naturalHeight]));
@@ -22,10 +19,10 @@ export async function references() {
 
   await add.click();
   assert(await hasFocus(picture(2)), "the focus is not in the new row");
-  await picture(2).fill(`${HOST}/none.png`);
+  await picture(2).fill(`${user.host}/none.png`);
   await row(2).getByText("Your browser cannot show this address.").waitFor();
   await row(2).locator(".preview.is-broken").waitFor();
-  await picture(2).fill(`${HOST}/small.png`);
+  await picture(2).fill(`${user.host}/small.png`);
   await row(2).getByText("200 × 200 is too small").waitFor();
   assert((await picture(2).getAttribute("aria-invalid")) === "true", "a picture that is too small looks well");
   await picture(2).fill("");
@@ -55,9 +52,9 @@ export async function references() {
 async function sounds(page) {
   const sound = page.getByLabel("Reference sound 1", { exact: true });
   await page.getByRole("button", { name: "Add sound" }).click();
-  await sound.fill(`${HOST}/none.wav`);
+  await sound.fill(`${user.host}/none.wav`);
   await page.locator(".url-sound").getByText("Your browser cannot show this address.").waitFor();
-  await sound.fill(`${HOST}/tone.wav`);
+  await sound.fill(`${user.host}/tone.wav`);
   await page.waitForFunction(() => document.querySelector(".preview-sound audio")?.duration > 1);
   await page.locator(".url-sound").getByText("Your browser cannot").waitFor({ state: "hidden" });
 }

@@ -1,15 +1,25 @@
-// Runs one scenario of the Studio: `node run.mjs NAME`. The service and the key come by KINORA_PAGE and KINORA_API_KEY.
+// Runs scenarios of the Studio, one after the other in one browser. Each comes as a line of JSON on the standard input:
+// `{"scenario": NAME, "page": ADDRESS, "key": API_KEY, "host": ADDRESS}`. "passed" follows what a scenario says. The first
+// one that fails ends the program.
+
+import { lines, quit, user } from "./browser.mjs";
 
 const FILES = ["scenarios", "current", "keys", "references", "operators", "view", "look", "pictures"];
 
 const parts = await Promise.all(FILES.map((name) => import(`./${name}.mjs`)));
-const scenario = Object.assign({}, ...parts)[process.argv[2]];
-if (!scenario) throw new Error(`no scenario is called ${process.argv[2]}`);
+const scenarios = Object.assign({}, ...parts);
 try {
-  await scenario();
-  console.log("all passed");
-  process.exit(0);
+  for await (const line of lines) {
+    const { scenario, ...its } = JSON.parse(line);
+    if (!scenarios[scenario]) throw new Error(`no scenario is called ${scenario}`);
+    Object.assign(user, its);
+    await scenarios[scenario]();
+    console.log("passed");
+  }
 } catch (error) {
   console.error(error);
-  process.exit(1);
+  process.exitCode = 1;
 }
+await quit();
+// Its standard input may still be open.
+process.exit();

@@ -1,7 +1,7 @@
 // What people do with the Studio, by clicks and keys alone.
 
-import { KEY, action, assert, ask, choose, enter, hasFocus, open } from "./browser.mjs";
-import { plays, reaches, signIn, small, tile } from "./browser.mjs";
+import { action, assert, ask, choose, enter, hasFocus, open } from "./browser.mjs";
+import { plays, reaches, signIn, small, tile, user } from "./browser.mjs";
 
 const PHONE = { width: 390, height: 844 };
 
@@ -40,12 +40,12 @@ async function visit(options) {
     await page.getByRole("button", { name: language, exact: true }).click();
     const code = await page.locator("dialog[open] code").textContent();
     assert(code.includes(words) && code.includes("A red balloon drifts"), code);
-    assert(!code.includes(KEY), "the key is in the code");
+    assert(!code.includes(user.key), "the key is in the code");
   }
   await page.keyboard.press("Escape");
   await page.keyboard.press("Escape");
   assert(await hasFocus(tile(page, "A red balloon").locator(".tile-open")), "the focus did not come back");
-  assert(!(await page.evaluate(() => JSON.stringify(localStorage))).includes(KEY), "the key outlives the tab");
+  assert(!(await page.evaluate(() => JSON.stringify(localStorage))).includes(user.key), "the key outlives the tab");
   await close();
 }
 

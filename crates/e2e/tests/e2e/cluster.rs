@@ -123,9 +123,12 @@ impl Cluster {
 
     /// An API that accepts as many tasks as a test has.
     fn api_of_many(&self) -> Server {
-        let setup = Setup::on(&self.machine()).without_worker();
-        let setup = self.process(setup);
-        setup
+        self.api_of_many_on(Setup::on(&self.machine()))
+    }
+
+    /// The same, set up so.
+    fn api_of_many_on(&self, setup: Setup) -> Server {
+        self.process(setup.without_worker())
             .set("KINORA_QUEUE_PROJECT_UNFINISHED_MAX", 1_000_000)
             .set("KINORA_QUEUE_WAITING_MAX", 1_000_000)
             .start()

@@ -2,20 +2,15 @@
 //! and a project's key.
 
 mod code;
+mod driver;
 mod operators;
 
-use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
-use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 
-use kinora_e2e::{Client, DataFolder, Host, Server, Setup, Video, keys, studio, workspace};
+use kinora_e2e::{Client, DataFolder, Host, Server, Setup, Video, keys, studio};
 use serde_json::json;
 
-use crate::support::{narrow, narrow_on, quick, reaching, slow, square};
-
-/// Browsers are large: one at a time.
-static BROWSER: Mutex<()> = Mutex::new(());
+use crate::support::{TINY, narrow, narrow_on, quick, reaching, slow, square};
 
 /// Runs a scenario as the user of `client`; `obey` does what it asks for.
 fn scenario(name: &str, client: &Client, obey: impl FnMut(&str)) {
@@ -23,41 +18,11 @@ fn scenario(name: &str, client: &Client, obey: impl FnMut(&str)) {
 }
 
 /// The same beside `host`, which has what the user's addresses lead to.
-fn scenario_beside(host: &str, name: &str, client: &Client, mut obey: impl FnMut(&str)) {
-    let _alone = BROWSER.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = workspace().join("crates/e2e/node");
-    let driver = folder.join("node_modules/playwright-core/package.json");
-    assert!(
-        driver.exists(),
-        "{} is missing: ./test installs it",
-        driver.display()
-    );
-    let mut child = Command::new("node")
-        .arg(folder.join("page/run.mjs"))
-        .arg(name)
-        .env("KINORA_PAGE", client.base_url())
-        .env("KINORA_API_KEY", client.key())
-        .env("KINORA_HOST", host)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut answers = child.stdin.take().unwrap();
-    let mut said = String::new();
-    for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-        let line = line.unwrap();
-        if let Some(word) = line.strip_prefix("ask ") {
-            obey(word);
-            writeln!(answers, "done").unwrap();
-        }
-        said += &line;
-        said += "\n";
-    }
-    let status = child.wait().unwrap();
-    println!("{said}");
-    assert!(
-        status.success() && said.ends_with("all passed\n"),
-        "{name}: {status}"
+fn scenario_beside(host: &str, name: &str, client: &Client, obey: impl FnMut(&str)) {
+    let (page, key) = (client.base_url(), client.key());
+    driver::run(
+        &json!({"scenario": name, "page": page, "key": key, "host": host}),
+        obey,
     );
 }
 
@@ -266,16 +231,6 @@ fn axe_finds_nothing_serious() {
     scenario("accessible", &client, |_| ());
 }
 
-/// The smallest video that the engine makes.
-const TINY: &str = r#"
-[[models]]
-id = "tiny"
-engine = "storyboard"
-sizes = ["256x256"]
-seconds = [2]
-[models.features]
-text_to_video = true
-"#;
 /// As many as the scenario expects.
 const TASKS: usize = 500;
 

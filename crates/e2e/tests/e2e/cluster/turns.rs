@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 
 use kinora_e2e::Setup;
+use serde_json::json;
 
 use super::{BTreeMap, Client, Cluster, Server, assert_made_once, setting, tasks_of};
-use crate::support::square;
+use crate::support::TINY;
 
 /// Tasks in all; `KINORA_CLUSTER_TASKS` asks for another number.
 const TASKS: usize = 200;
@@ -26,7 +27,7 @@ fn submit_all(clients: &[[Client; 2]], tasks: usize) -> Owners {
             false => 1 + rest % (PROJECTS - 1),
         };
         let client = &clients[project][number % 2];
-        let video = client.submit(&square("kinora-b1"));
+        let video = client.submit(&json!({"model": "tiny", "prompt": "A kite"}));
         owners.insert(video.id().to_owned(), project);
     }
     owners
@@ -64,16 +65,21 @@ fn shares(claims: &[usize]) -> HashMap<usize, usize> {
     taken
 }
 
+/// A machine whose clips cost little.
+fn machine(cluster: &Cluster) -> Setup {
+    Setup::on(&cluster.machine()).config(TINY)
+}
+
 /// With more slots, a worker leaves its last one to other projects than it runs already, whose turn may be later.
 fn one_at_a_time(cluster: &Cluster) -> Server {
-    let setup = cluster.process(Setup::on(&cluster.machine()).as_worker());
+    let setup = cluster.process(machine(cluster).as_worker());
     setup.set("KINORA_WORKER_SLOTS", 1).start()
 }
 
 #[test]
 fn many_tasks_are_made_once_each_and_projects_take_even_turns() {
     let cluster = Cluster::new();
-    let apis = [cluster.api_of_many(), cluster.api_of_many()];
+    let apis = [(); 2].map(|()| cluster.api_of_many_on(machine(&cluster)));
     let clients: Vec<[Client; 2]> = (0..PROJECTS)
         .map(|number| {
             let first = cluster.project(&apis[0], &format!("project-{number}"));
