@@ -149,7 +149,7 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     let mut last = ErrorKind::NotFound.into();
     for _ in 0..FOLDER_TRIES {
         let made = fs::create_dir_all(folder);
-        // If a delete removes the folder meanwhile, this may fail as it does, each time, for a file in the folder's place.
+        // A delete that removes the folder meanwhile causes the same error as a file in its place, which causes it every time.
         let is_taken = matches!(&made, Err(error) if error.kind() == ErrorKind::AlreadyExists);
         match made.and_then(|()| fs::hard_link(from, to)) {
             Err(error) if (is_taken || error.kind() == ErrorKind::NotFound) && from.exists() => {

@@ -67,7 +67,7 @@ impl Shared {
             hints = hints.or(change.hints());
         }
         self.wake(hints);
-        // What others know of unfinished tasks, the news end.
+        // The news make other processes forget what they know of unfinished tasks.
         let had_ended =
             |change: &&Change| change.before.as_ref().is_some_and(|one| one.is_terminal());
         let remembered = committed.changes.iter().filter(had_ended);

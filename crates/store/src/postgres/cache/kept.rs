@@ -69,8 +69,8 @@ pub(super) struct Entry {
     at: Duration,
     /// It was so by then, in the order of events: what began later is newer.
     by: u64,
-    /// The same of its end: a task that has ended does not go back, so what is said of its time before is older than any
-    /// end that was read.
+    /// The same for its end. A task that has ended stays ended, so a change of an unfinished state is older than any end that
+    /// was read.
     ended_by: u64,
     number: u64,
     /// How many times it will still be looked after.
@@ -225,7 +225,7 @@ impl Kept {
         }
     }
 
-    /// A question that is on its way may still find its end.
+    /// A query that was sent before may still return the end of the task.
     pub(super) fn forget_unfinished(&mut self, id: TaskId, by: u64) {
         let entry = self.entries.get(&id);
         if entry.is_some_and(|entry| !entry.known.has_ended()) {
