@@ -7,7 +7,7 @@ use kinora_contract::lifecycle::Record;
 use tokio_postgres::types::Type;
 
 use super::batch::{Batch, Sums};
-use super::fault::Done;
+use super::fault::{Done, is_refusal};
 use super::rows::{Version, Written};
 use super::statement::Statement;
 use crate::queue::Change;
@@ -28,7 +28,7 @@ pub(super) enum Ended {
     Committed,
     /// There was nothing to write.
     Empty,
-    /// The connection broke before the server's answer; the transaction may have committed.
+    /// The connection ended before the server's answer; the transaction may have committed.
     Unknown(tokio_postgres::Error),
 }
 
@@ -60,10 +60,7 @@ impl Batch<'_> {
                 kinora_crash::point("store.after_commit");
                 Ok(Ended::Committed)
             }
-            // The server itself says that it refused a statement: then it has not committed.
-            Err(error) if error.as_db_error().is_some() && !self.session.is_closed() => {
-                Err(error.into())
-            }
+            Err(error) if is_refusal(&error) => Err(error.into()),
             Err(error) => Ok(Ended::Unknown(error)),
         }
     }

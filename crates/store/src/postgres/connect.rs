@@ -14,7 +14,7 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket};
 
 use super::address::Address;
-use super::fault::{closed, told, unavailable};
+use super::fault::{closed, is_refusal, told, unavailable};
 use super::runtime::runtime;
 use super::session::Session;
 use super::statement::Statement;
@@ -196,7 +196,7 @@ async fn prepare(client: &Client, mark: &str) -> Result<bool, NotConnected> {
     );
     match Statement::new(prepare).text(mark).run(client).await {
         Ok(rows) => Ok(!rows.is_empty()),
-        Err(error) if error.as_db_error().is_some() && !client.is_closed() => Ok(false),
+        Err(error) if is_refusal(&error) => Ok(false),
         Err(error) => Err(NotConnected {
             why: told(&error),
             refuses_options: false,

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use tokio_postgres::Error;
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 use crate::StoreError;
 
@@ -75,6 +75,16 @@ pub(super) fn told(error: &Error) -> String {
         cause = one.source();
     }
     text
+}
+
+/// Whether the server refuses a statement and keeps the connection, so that the statement's transaction is not committed.
+/// A server that ends a connection, as when an operator shuts it down, may say so in place of the answer to a commit that
+/// it has done; nor does a pooler know the outcome when it says that the server has gone (class 08).
+pub(super) fn is_refusal(error: &Error) -> bool {
+    error.as_db_error().is_some_and(|refusal| {
+        refusal.parsed_severity() == Some(Severity::Error)
+            && !refusal.code().code().starts_with("08")
+    })
 }
 
 /// Whether a repetition of the same transaction may succeed.

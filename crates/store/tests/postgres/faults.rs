@@ -1,10 +1,6 @@
 //! Connections that break, commits whose answer is lost, servers that stop.
 
-use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use kinora_contract::{ManualClock, State};
@@ -15,96 +11,42 @@ use kinora_store::{Insertion, OpenOptions, PostgresOptions, migrate, open};
 use kinora_test_postgres::{Server, Settings};
 
 use crate::harness::{database, exact, is_unavailable, open_now};
+use crate::proxy::{Loss, Proxy};
 
 /// Only a failing test takes so long.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Passes connections on to the server; once `loses` is set, the next connection over which a `COMMIT` is sent is
-/// cut off as soon as the server has answered it.
-struct Proxy {
-    port: u16,
-    loses: Arc<AtomicBool>,
-}
-
-impl Proxy {
-    fn before(server: u16) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let loses = Arc::new(AtomicBool::new(false));
-        let armed = loses.clone();
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                let (client, armed) = (client.unwrap(), armed.clone());
-                let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
-                pass(client, server, armed);
-            }
-        });
-        Self { port, loses }
-    }
-}
-
-fn pass(client: TcpStream, server: TcpStream, armed: Arc<AtomicBool>) {
-    let cuts = Arc::new(AtomicBool::new(false));
-    let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-    let cut = cuts.clone();
-    thread::spawn(move || {
-        let mut bytes = vec![0; 1 << 20];
-        while let Ok(count @ 1..) = from.read(&mut bytes) {
-            let is_commit = bytes[..count].windows(6).any(|part| part == b"COMMIT");
-            if is_commit && armed.swap(false, Ordering::SeqCst) {
-                cut.store(true, Ordering::SeqCst);
-            }
-            if to.write_all(&bytes[..count]).is_err() {
-                break;
-            }
-        }
-        let _ = to.shutdown(Shutdown::Both);
-    });
-    let (mut from, mut to) = (server, client);
-    thread::spawn(move || {
-        let mut bytes = vec![0; 1 << 20];
-        while let Ok(count @ 1..) = from.read(&mut bytes) {
-            if cuts.load(Ordering::SeqCst) {
-                // Until the answer to the commit has come: its tag.
-                if bytes[..count].windows(6).any(|part| part == b"COMMIT") {
-                    break;
-                }
-                continue;
-            }
-            if to.write_all(&bytes[..count]).is_err() {
-                break;
-            }
-        }
-        let _ = to.shutdown(Shutdown::Both);
-        let _ = from.shutdown(Shutdown::Both);
-    });
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_commit_whose_answer_is_lost_is_looked_up_and_not_done_twice() {
+/// Everything that is committed while its answer gets lost in this way is stored once, and its caller is told so.
+async fn assert_looked_up(loss: Loss) {
     let url = database().await;
     let proxy = Proxy::before(Server::shared().port());
-    let name = url.rsplit('/').next().unwrap();
-    let site = open_now(&format!(
-        "postgres://kinora@127.0.0.1:{}/{name}",
-        proxy.port
-    ))
-    .await;
+    let site = open_now(&proxy.address_of(&url)).await;
     site.submit(1, "one").await;
     for number in 2..=4 {
-        proxy.loses.store(true, Ordering::SeqCst);
+        proxy.loses.set(loss);
         let inserted = site.tasks.insert(task(number, "one")).await.unwrap();
         assert!(matches!(inserted, Insertion::Inserted(_)), "{inserted:?}");
-        assert!(!proxy.loses.load(Ordering::SeqCst), "no commit was cut off");
+        assert!(proxy.loses.take().is_none(), "no answer was lost");
     }
-    proxy.loses.store(true, Ordering::SeqCst);
+    proxy.loses.set(loss);
     let claim = site.claim_one().await;
     assert_eq!((claim.task.id, claim.task.attempt), (id(1), 1));
-    proxy.loses.store(true, Ordering::SeqCst);
+    proxy.loses.set(loss);
     site.complete(&claim).await.unwrap();
     let sums = "SELECT tasks, waiting, unfinished FROM projects";
     assert_eq!(Server::shared().run(&url, sums), "4|3|3");
     assert!(site.tasks.is_writable());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_whose_answer_is_lost_is_looked_up_and_not_done_twice() {
+    assert_looked_up(Loss::Cut).await;
+}
+
+/// As when an operator stops the server, or ends a connection: it says so in place of the answer to the commit.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_commit_in_place_of_whose_answer_the_server_ends_the_connection_is_looked_up() {
+    assert_looked_up(Loss::Farewell).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,6 +19,7 @@ mod moves;
 mod names;
 mod polls;
 mod pooler;
+mod proxy;
 mod schema;
 mod standby;
 mod tls;

@@ -7,6 +7,7 @@ mod told;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kinora_contract::{Clock as _, ManualClock};
 use kinora_store::conformance::Site;
@@ -21,8 +22,12 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::harness::{database, open_now};
+use crate::proxy::{Loss, Proxy};
 use carried::{exported, open_sqlite, sqlite};
 use filled::{fill, key, keyed};
+
+/// Only a failing test takes so long.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_moved_to_postgresql_and_back_is_the_same_to_the_byte() {
@@ -179,6 +184,21 @@ async fn an_import_goes_on_where_it_stopped_and_nobody_uses_its_store_before_its
         let full = open_import(&to, "one").await.err();
         assert!(matches!(full, Some(OpenError::NotEmpty)), "{full:?}");
         assert_eq!(exported(&to).await, moved);
+    }
+}
+
+/// Repeated, it would find a store that is not empty.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_whose_last_answer_is_lost_is_complete() {
+    for loss in [Loss::Cut, Loss::Farewell] {
+        let to = database().await;
+        let proxy = Proxy::before(Server::shared().port());
+        let import = open_import(&proxy.address_of(&to), "one").await.unwrap();
+        proxy.loses.set(loss);
+        let finished = tokio::time::timeout(PATIENCE, import.finish()).await;
+        finished.unwrap().unwrap();
+        assert!(proxy.loses.take().is_none(), "no answer was lost");
+        open_now(&to).await.submit(1, "one").await;
     }
 }
 

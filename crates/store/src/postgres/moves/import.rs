@@ -9,7 +9,7 @@ use super::export::PostgresExport;
 use super::{sums, webhooks};
 use crate::postgres::batch::Binding;
 use crate::postgres::connect::Connector;
-use crate::postgres::fault::{Done, corrupt};
+use crate::postgres::fault::{Done, Fault, corrupt, is_refusal};
 use crate::postgres::rows::Written;
 use crate::postgres::statement::{Statement, run_all};
 use crate::postgres::{insert, key_log, keys, schema, secrets, tallies};
@@ -74,7 +74,7 @@ impl PostgresImport {
         all.extend(statements);
         all.push(Statement::new("COMMIT"));
         let done = run_all(&self.client, &all).await;
-        if done.is_err() && !self.client.is_closed() {
+        if done.as_ref().is_err_and(is_refusal) && !self.client.is_closed() {
             Statement::new("ROLLBACK").run(&self.client).await?;
         }
         done?;
@@ -198,7 +198,15 @@ impl Import for PostgresImport {
     }
 
     async fn finish(self: Box<Self>) -> Result<(), StoreError> {
-        let drop = Statement::new("DROP TABLE unfinished_import");
-        Ok(self.within(vec![drop]).await?)
+        let unmark = || Statement::new("DROP TABLE IF EXISTS unfinished_import");
+        match self.within(vec![unmark()]).await {
+            // The mark may be gone. Whoever repeated the import would be told that the store is not empty.
+            Err(Fault::Sql(error)) if !is_refusal(&error) => {
+                let client = self.connector.connect().await?;
+                unmark().run(&client).await.map_err(Fault::from)?;
+            }
+            done => done?,
+        }
+        Ok(())
     }
 }
