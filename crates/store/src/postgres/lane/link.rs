@@ -77,21 +77,39 @@ impl Link {
     /// Whether the lane's last transaction, of this number, was committed, if that can be found out in time. Its row
     /// stays locked until it has ended, so the result is final.
     pub(super) async fn was_committed(&mut self, batch: u64) -> Option<bool> {
-        let found = tokio::time::timeout(self.patience(), self.search()).await;
-        found.ok().map(|found| found == batch)
+        let found = tokio::time::timeout(self.patience(), self.search(batch)).await;
+        found.ok()
     }
 
-    /// The number of the lane's last committed transaction, 0 if there is none, as soon as a server returns it.
-    async fn search(&mut self) -> u64 {
+    /// The same, as soon as a server returns it.
+    async fn search(&mut self, batch: u64) -> bool {
         loop {
-            if let Ok(batch) = self.last_batch().await {
-                return batch;
+            match self.last_batch().await {
+                Ok(last) if last != batch => return false,
+                Ok(_) if self.replicate().await.is_ok() => return true,
+                Ok(_) | Err(_) => {}
             }
             // A failover takes a while; until then no caller gets an answer.
             tokio::time::sleep(self.backoff.pause()).await;
         }
     }
 
+    /// Returns when the standbys that a commit waits for have everything that was committed before. A server that has
+    /// started again shows a commit that still waited for them.
+    async fn replicate(&mut self) -> Result<(), StoreError> {
+        let session = self.connected().await?;
+        let write = [
+            Statement::new("BEGIN"),
+            Statement::new("UPDATE lanes SET batch = batch WHERE id = $1").int(self.lane),
+            Statement::new("COMMIT"),
+        ];
+        let written = session.run_all(&write).await;
+        written.map_err(|error| unavailable(&told(&error)))?;
+        self.keep(session);
+        Ok(())
+    }
+
+    /// The number of the lane's last committed transaction, 0 if there is none.
     async fn last_batch(&mut self) -> Result<u64, StoreError> {
         let session = self.connected().await?;
         let timeout_ms = self.shared.options.statement_timeout_ms;
