@@ -24,14 +24,41 @@ const KNOWN_MAX: usize = 10_000;
 /// A key or its absence, with the time of the query.
 type Found = (Duration, Option<Arc<ApiKey>>);
 
+/// What queries found since this process last changed a key.
+#[derive(Debug, Default)]
+struct Known {
+    /// Result and time of each query, by hash.
+    keys: HashMap<[u8; 32], Found>,
+    /// Number of changes so far.
+    changes: u64,
+}
+
+impl Known {
+    /// Keeps the result of a query that was sent after this many changes, unless a change may be newer.
+    fn keep(&mut self, sha256: &[u8; 32], found: Found, changes: u64) {
+        if self.changes != changes {
+            return;
+        }
+        if self.keys.len() >= KNOWN_MAX {
+            self.keys.clear();
+        }
+        self.keys.insert(*sha256, found);
+    }
+
+    /// A key has changed.
+    fn forget(&mut self) {
+        self.keys.clear();
+        self.changes += 1;
+    }
+}
+
 /// Reads and changes keys.
 #[derive(Debug)]
 pub(super) struct PostgresKeys {
     pub(super) lane: Lane,
     pub(super) reader: Arc<Reader>,
     pub(super) shared: Arc<Shared>,
-    /// Result and time of each query, by hash.
-    known: Mutex<HashMap<[u8; 32], Found>>,
+    known: Mutex<Known>,
     /// The last recorded use of each key.
     noted: Mutex<HashMap<String, UnixMs>>,
 }
@@ -55,7 +82,10 @@ impl PostgresKeys {
         now_ms: UnixMs,
     ) -> Result<Option<Arc<ApiKey>>, StoreError> {
         let asked = self.shared.clock.steady();
-        let known = lock(&self.known).get(sha256).cloned();
+        let (known, changes) = {
+            let known = lock(&self.known);
+            (known.keys.get(sha256).cloned(), known.changes)
+        };
         let younger_than = |age_max: u64| {
             let known = known.as_ref();
             let found = known
@@ -71,7 +101,7 @@ impl PostgresKeys {
                 }
                 asked_for => {
                     let found = asked_for?;
-                    self.remember(sha256, asked, found.clone());
+                    lock(&self.known).keep(sha256, (asked, found.clone()), changes);
                     found
                 }
             },
@@ -80,14 +110,6 @@ impl PostgresKeys {
             self.note_use(key, now_ms);
         }
         Ok(found)
-    }
-
-    fn remember(&self, sha256: &[u8; 32], asked: Duration, found: Option<Arc<ApiKey>>) {
-        let mut known = lock(&self.known);
-        if known.len() >= KNOWN_MAX {
-            known.clear();
-        }
-        known.insert(*sha256, (asked, found));
     }
 
     /// Runs in the background, to an accuracy of about a minute.
@@ -105,7 +127,7 @@ impl PostgresKeys {
 
     /// Makes a change of keys visible to this process at once.
     fn forget(&self) {
-        lock(&self.known).clear();
+        lock(&self.known).forget();
     }
 }
 
@@ -227,5 +249,22 @@ impl KeyStore for KeysBeside {
         by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError> {
         self.keys().await?.rotate_key(rotation, by).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A revoked key would be accepted for another second, and for minutes while the server is away.
+    #[test]
+    fn a_key_read_before_a_change_is_not_kept_after_it() {
+        let mut known = Known::default();
+        let sent_after = known.changes;
+        known.forget();
+        known.keep(&[1; 32], (Duration::ZERO, None), sent_after);
+        assert!(known.keys.is_empty());
+        known.keep(&[1; 32], (Duration::ZERO, None), known.changes);
+        assert_eq!(known.keys.len(), 1);
     }
 }

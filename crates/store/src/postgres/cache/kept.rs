@@ -161,6 +161,9 @@ impl Kept {
         let Some(entry) = self.entries.get_mut(&id) else {
             if self.keeps_ended && begun.place > self.floor && !new.is_unfinished() {
                 self.insert(id, new, begun.at, by);
+            } else if matches!(new, Known::Absent) {
+                // A query that was sent before may still return the task.
+                self.floor = self.floor.max(by);
             }
             return None;
         };

@@ -144,6 +144,22 @@ fn an_end_is_kept_that_was_read_while_the_time_before_it_was_forgotten() {
 }
 
 #[test]
+fn a_deleted_task_is_not_shown_again_by_an_answer_from_before() {
+    let (_, cache) = cache();
+    let deleting = cache.begin();
+    // Too old to be kept.
+    cache.forget(None);
+    let reading = cache.begin();
+    commit(&cache, None, deleting);
+    cache.offer(id(1), Some(ended(7)), reading);
+    assert!(cache.get(id(1)).is_none());
+    // A later answer counts.
+    let reading = cache.begin();
+    cache.offer(id(1), Some(ended(8)), reading);
+    assert!(cache.get(id(1)).is_some());
+}
+
+#[test]
 fn of_two_transactions_at_the_same_time_neither_is_believed() {
     let (_, cache) = cache();
     poll(&cache, seen(1, 7));
