@@ -193,7 +193,8 @@ const checks = {
   },
 
   async "conflicts are not retried"() {
-    const video = await client.videos.create(small());
+    // Long enough not to end before.
+    const video = await client.videos.create(small({ model: "kinora-a1", seconds: "15" }));
     const cancel = () => client.post(`/videos/${video.id}/cancel`);
     assert.equal((await cancel()).status, "failed");
     let before = requests;

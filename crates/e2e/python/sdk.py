@@ -26,10 +26,10 @@ client = OpenAI(
 )
 
 
-def create(on=client, model="kinora-b1", **more):
+def create(on=client, model="kinora-b1", seconds="2", **more):
     extra_body = {**SMALL, **more.pop("extra_body", {})}
     return on.videos.create(
-        model=model, prompt=PROMPT, seconds="2", extra_body=extra_body, **more
+        model=model, prompt=PROMPT, seconds=seconds, extra_body=extra_body, **more
     )
 
 
@@ -250,7 +250,8 @@ def check_conflicts_are_not_retried():
     refused(openai.ConflictError, lambda: cancel(done.id), 409, "not_cancellable")
     assert len(requests) == before + 1, "a final 409 was sent again"
 
-    failed = create()
+    # Long enough not to end before.
+    failed = create(model="kinora-a1", seconds="15")
     assert cancel(failed.id)["status"] == "failed"
     video = client.videos.poll(failed.id)
     assert (video.status, video.error.code) == ("failed", "cancelled"), video

@@ -24,7 +24,7 @@ def create(seconds):
     )
 
 
-video, waiting = create("8"), create("2")
+video, waiting = create("10"), create("2")
 while client.videos.retrieve(video.id).status == "queued":
     time.sleep(0.02)
 os.kill(int(os.environ["KINORA_PROCESS"]), signal.SIGTERM)

@@ -22,6 +22,11 @@ pub fn stores_fail() -> bool {
     ppm().is_some()
 }
 
+/// Whether something was asked for once. A store that fails to keep it has it asked for again.
+pub fn is_once(asked: usize) -> bool {
+    asked == 1 || asked > 1 && stores_fail()
+}
+
 /// The variables of a service whose stores fail; each service fails at other calls.
 pub(crate) fn variables() -> Option<[(&'static str, String); 2]> {
     static SEED: AtomicU64 = AtomicU64::new(1);

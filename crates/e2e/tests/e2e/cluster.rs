@@ -326,7 +326,11 @@ fn a_cancel_on_one_machine_frees_a_slot_on_another() {
     let apis = [cluster.api(), cluster.api()];
     let client = apis[0].client();
     let other = elsewhere(&client, &apis[1]);
-    // It waits: nobody serves yet.
+    until("the API to know that nobody serves yet", || {
+        let models = client.get("/v1/models").ok();
+        (models["data"][0]["available"] == false).then_some(())
+    });
+    // It waits.
     let reply = client.submit_json(&slow());
     assert!(reply.header("x-kinora-warning").is_some());
     let mut long = reply.video();

@@ -12,7 +12,7 @@ use kinora_host::{Confinement, HostOptions, HostedEngine, Open, Role};
 use kinora_storyboard::Storyboard;
 use serde_json::{Value, json};
 
-use crate::support::{Download, assert_plays, quick, reaching_from, slow};
+use crate::support::{Download, assert_plays, quick, reaching_from, slow, steadily, steady};
 
 /// Times that an engine's process dies at each point while it is at work, and again while it waits. `./soak kills` has more.
 const DEATHS: usize = 2;
@@ -354,8 +354,8 @@ fn no_process_outlives_the_service_whether_it_is_killed_or_stopped() {
 #[test]
 fn a_stop_that_reaches_every_process_lets_the_running_task_finish() {
     let data = DataFolder::default();
-    let server = boxed_on(Setup::on(&data), "").start();
-    let task = submit_quick(&server.client());
+    let server = steadily(boxed_on(Setup::on(&data), "")).start();
+    let task = server.client().submit(&steady());
     server.client().wait_working(task.id());
     engine_of(&server);
     server.terminate_all();

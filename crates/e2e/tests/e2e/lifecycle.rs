@@ -4,7 +4,7 @@
 use kinora_e2e::{Client, Form, Video, media, until};
 use serde_json::{Value, json};
 
-use crate::support::{Download, painting, quick};
+use crate::support::{Download, busy, painting, quick};
 
 /// A request and the file that must come of it.
 struct Clip {
@@ -210,11 +210,16 @@ fn what_was_asked_for_is_returned_as_used() {
 
 #[test]
 fn a_poll_says_when_to_come_again_until_the_end() {
-    let client = painting().newcomer();
+    let (server, blocker) = busy();
+    let client = server.newcomer();
     let video = client.submit(&quick("kinora-b1"));
     let mut hints = 0;
     until("the end of a quick task", || {
         let reply = client.get(&format!("/v1/videos/{}", video.id()));
+        // It waits until it was polled once.
+        server
+            .client()
+            .delete(&format!("/v1/videos/{}", blocker.id()));
         let hint = reply.number("openai-poll-after-ms");
         let finished = reply.video().is_finished();
         assert_eq!(hint.is_none(), finished, "{}", reply.shown());

@@ -188,7 +188,8 @@ fn pictures_and_sounds_are_shown_judged_and_used() {
 
 #[test]
 fn a_running_video_shows_its_progress_and_can_be_cancelled() {
-    let server = narrow().start();
+    // The whole scenario happens during one clip.
+    let server = narrow().set("LONG_CLIP_FRAME_MS", 150).start();
     scenario("cancel", &server.newcomer(), |_| ());
 }
 

@@ -4,7 +4,7 @@ use kinora_client::{Client, Edit, NewVideo, Seconds, Status, Variant};
 use kinora_e2e::{client_example, media};
 
 use crate::cli::bare;
-use crate::support::{shared, slow};
+use crate::support::{narrow, shared, slow};
 
 /// Fields that repeat others, for clients of other services.
 const OTHER_NAMES: [&str; 4] = ["fail_reason", "object", "remixed_from_video_id", "url"];
@@ -72,8 +72,10 @@ fn a_task_is_submitted_once_watched_and_saved() {
 
 #[test]
 fn finals_edits_lists_cancels_and_deletes() {
+    let server = narrow().start();
+    let user = server.newcomer();
     run(async {
-        let client = client();
+        let client = Client::new(user.base_url(), user.key()).unwrap();
         let draft = client
             .submit(&boat().size("720x720").draft(true))
             .await
@@ -83,6 +85,9 @@ fn finals_edits_lists_cancels_and_deletes() {
         assert_eq!(last.draft_task_id.as_deref(), Some(draft.id.as_str()));
         let last = client.wait(&last.id).await.unwrap();
         assert_eq!(last.size, "720x720");
+        // The edit waits until it is cancelled.
+        let blocker = server.client().submit(&slow());
+        server.client().wait_working(blocker.id());
         let edit = client
             .edit(&Edit::new(&last.id, "At night").seed(3))
             .await

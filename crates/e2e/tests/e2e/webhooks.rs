@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use kinora_contract::webhook::pause_ms;
 use kinora_e2e::{
     DataFolder, Hold, Posted, Receiver, Server, Setup, WallClock, keys, run, until, webhooks,
     workspace,
@@ -152,30 +153,28 @@ fn a_receiver_that_is_away_for_an_hour_gets_its_event() {
     let (id, _) = add(&data, &["--url", &receiver.url("hook")]);
     receiver.answer(503);
     end(&server, &slow());
-    let tried = |attempts: u64| {
-        wait_logged(&data, &id, |one| {
-            one["state"] == "pending" && one["attempts"] == attempts && one["last_at"].is_u64()
-        })
-    };
-    let first = tried(1);
+    let first = wait_logged(&data, &id, |one| {
+        one["state"] == "pending" && one["last_at"].is_u64()
+    });
     assert_eq!(
         (&first["status"], &first["error"]),
         (&json!(503), &Value::Null)
     );
     clock.jump_to(3600);
-    let second = wait_logged(&data, &id, |one| {
-        one["attempts"] == 2 && one["last_at"] != first["last_at"]
+    let an_hour_later = first["last_at"].as_u64().unwrap() + 3600;
+    wait_logged(&data, &id, |one| {
+        one["last_at"].as_u64() >= Some(an_hour_later)
     });
     receiver.answer(204);
     clock.jump_to(7200);
     let last = wait_logged(&data, &id, |one| one["state"] == "delivered");
-    assert_eq!(last["attempts"], 3);
-    assert!(last["last_at"].as_u64() > second["last_at"].as_u64());
     let posted = receiver.posted();
-    assert_eq!(posted.len(), 3);
+    // One more where the second came before the clock was put on.
+    assert!((3..=4).contains(&posted.len()), "{posted:#?}");
+    assert_eq!(last["attempts"], posted.len());
     let at = |one: &Posted| one.header("webhook-timestamp").parse::<u64>().unwrap();
     assert!(
-        at(&posted[2]) >= at(&posted[0]) + 3600,
+        at(posted.last().unwrap()) >= at(&posted[0]) + 3600,
         "signed at the time of each attempt"
     );
     assert!(
@@ -263,7 +262,7 @@ fn a_receiver_that_hangs_holds_up_no_other_project() {
     client.post(&format!("/v1/videos/{}/cancel", video.id()));
     let posted = polite.wait_for(1);
     assert_eq!(posted[0].event()["data"]["id"], video.id());
-    assert!(hanging.open() > 0, "it hangs yet");
+    assert!(hanging.connections() < 12, "after all that hang");
     assert!(hanging.open_max() <= 4, "{}", hanging.open_max());
 }
 
@@ -276,8 +275,10 @@ fn a_redirect_is_not_followed_and_a_receiver_that_is_gone_gets_nothing_more() {
     end(&server, &slow());
     let tried = wait_logged(&data, &id, |one| one["status"] == 302);
     assert_eq!(tried["state"], "pending");
-    let next_s = tried["next_at"].as_u64().unwrap() - tried["last_at"].as_u64().unwrap();
-    assert!((4..=6).contains(&next_s), "{tried:#}");
+    let number = |name: &str| tried[name].as_u64().unwrap();
+    let next_s = number("next_at") - number("last_at");
+    let pause_s = pause_ms(number("attempts").try_into().unwrap()).unwrap() / 1_000;
+    assert!(next_s.abs_diff(pause_s) <= 1, "{tried:#}");
     receiver.answer(410);
     end(&server, &slow());
     until("the webhook to be disabled", || {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use kinora_e2e::{Client, Setup, Video, studio, until};
+use kinora_e2e::{Client, Setup, Video, open_connections, studio, until};
 use serde_json::json;
 
 use super::scale;
@@ -94,19 +94,6 @@ impl Seen {
         lines.next().transpose()?;
         Ok(())
     }
-}
-
-/// Connections to `address` that neither end has closed, as the kernel lists them (`proc_pid_net(5)`): one
-/// that the service has closed does not count until this process notices.
-fn open_connections((ip, port): (Ipv4Addr, u16)) -> usize {
-    let own = format!("{:08X}:{port:04X}", u32::from_ne_bytes(ip.octets()));
-    let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
-    let is_open = |line: &&str| {
-        // The number of the line, the local address, the peer's, the state: 01 is "established".
-        let mut fields = line.split_whitespace().skip(1);
-        fields.next() == Some(own.as_str()) && fields.nth(1) == Some("01")
-    };
-    table.lines().filter(is_open).count()
 }
 
 fn submit(client: &Client, urls: &[String]) -> Video {

@@ -7,7 +7,7 @@ use kinora_e2e::{Setup, until};
 use kinora_test_postgres::{Server as Postgres, Settings};
 use kinora_test_s3::Fault;
 
-use super::{BTreeMap, Client, Cluster, Server, setting};
+use super::{BTreeMap, Client, Cluster, Server, elsewhere, setting};
 use crate::dice::Dice;
 use crate::support::{Download, square};
 
@@ -27,7 +27,8 @@ struct Day<'c> {
     postgres: &'c Postgres,
     apis: [Server; 2],
     workers: [Server; 2],
-    projects: [Client; 2],
+    /// Of each API: those of the projects.
+    clients: [[Client; 2]; 2],
     dice: Dice,
     orders: usize,
     /// Tasks and their projects.
@@ -49,9 +50,11 @@ impl<'c> Day<'c> {
         Self {
             cluster,
             postgres,
+            clients: apis
+                .each_ref()
+                .map(|api| projects.each_ref().map(|project| elsewhere(project, api))),
             apis,
             workers: [worker(cluster), worker(cluster)],
-            projects,
             dice: Dice(setting("KINORA_CLUSTER_SEED", 0xda7)),
             orders: 0,
             accepted: BTreeMap::new(),
@@ -62,8 +65,16 @@ impl<'c> Day<'c> {
 
     /// A client of the project, at any API.
     fn client(&mut self, project: usize) -> Client {
-        let api = &self.apis[self.dice.index(2)];
-        self.projects[project].at(&api.base_url())
+        self.clients[self.dice.index(2)][project].clone()
+    }
+
+    /// Starts another API in the place of this one, which it returns.
+    fn replace_api(&mut self, which: usize) -> Server {
+        let api = self.cluster.api_of_many();
+        for client in &mut self.clients[which] {
+            *client = elsewhere(client, &api);
+        }
+        std::mem::replace(&mut self.apis[which], api)
     }
 
     fn submit(&mut self) {
@@ -128,8 +139,8 @@ impl<'c> Day<'c> {
                 }
             }
             14 => {
-                for place in &mut self.apis {
-                    let old = std::mem::replace(place, self.cluster.api_of_many());
+                for which in 0..self.apis.len() {
+                    let old = self.replace_api(which);
                     old.terminate();
                     assert!(old.wait().0.success());
                 }
@@ -143,7 +154,7 @@ impl<'c> Day<'c> {
                 });
                 self.cluster.s3.recover();
             }
-            20 => std::mem::replace(&mut self.apis[1], self.cluster.api_of_many()).kill(),
+            20 => self.replace_api(1).kill(),
             _ => {}
         }
     }

@@ -1,7 +1,7 @@
 //! `kill -9` of API processes and workers, one after another, while a client submits through any of them. What was
 //! acknowledged is there in the end, made once.
 
-use super::{BTreeMap, Client, Cluster, Server, completed, setting};
+use super::{BTreeMap, Client, Cluster, Server, completed, elsewhere, setting};
 use crate::dice::Dice;
 use crate::support::{Download, square};
 
@@ -14,36 +14,39 @@ const UNFINISHED_MAX: usize = 6;
 struct Machines<'c> {
     cluster: &'c Cluster,
     apis: [Option<Server>; 2],
+    /// Of each API.
+    clients: [Client; 2],
     workers: [Option<Server>; 2],
 }
 
 impl<'c> Machines<'c> {
     fn start(cluster: &'c Cluster) -> Self {
+        let apis = [cluster.api(), cluster.api()];
+        let client = apis[0].client();
         Self {
             cluster,
-            apis: [Some(cluster.api()), Some(cluster.api())],
+            clients: apis.each_ref().map(|api| elsewhere(&client, api)),
+            apis: apis.map(Some),
             workers: [Some(cluster.short_leased()), Some(cluster.short_leased())],
         }
     }
 
     /// Kills one of the four, and starts another in its place.
     fn kill(&mut self, which: usize) {
-        let (place, is_api) = match which {
-            0 | 1 => (&mut self.apis[which], true),
-            _ => (&mut self.workers[which - 2], false),
+        let place = match which {
+            0 | 1 => &mut self.apis[which],
+            _ => &mut self.workers[which - 2],
         };
         if let Some(server) = place.take() {
             server.kill();
         }
-        *place = Some(match is_api {
-            true => self.cluster.api(),
-            false => self.cluster.short_leased(),
-        });
-    }
-
-    fn client(&self, of: &Client, which: usize) -> Client {
-        let api = self.apis[which].as_ref().unwrap();
-        of.at(&api.base_url())
+        if which > 1 {
+            *place = Some(self.cluster.short_leased());
+            return;
+        }
+        let api = self.cluster.api();
+        self.clients[which] = elsewhere(&self.clients[which], &api);
+        *place = Some(api);
     }
 }
 
@@ -51,7 +54,6 @@ impl<'c> Machines<'c> {
 fn kills_of_any_process_lose_nothing_and_publish_nothing_twice() {
     let cluster = Cluster::new();
     let mut machines = Machines::start(&cluster);
-    let client = machines.apis[0].as_ref().unwrap().client();
     let kills = setting("KINORA_CLUSTER_KILLS", KILLS);
     let mut dice = Dice(setting("KINORA_CLUSTER_SEED", 0x1b_1a7e));
     // By the number of the order.
@@ -62,7 +64,7 @@ fn kills_of_any_process_lose_nothing_and_publish_nothing_twice() {
         while unfinished.len() < UNFINISHED_MAX {
             orders += 1;
             let order = format!("order-{orders}");
-            let client = machines.client(&client, dice.index(2));
+            let client = &machines.clients[dice.index(2)];
             let submit = client
                 .request("POST", "/v1/videos")
                 .json(&square("kinora-b1"));
@@ -71,7 +73,7 @@ fn kills_of_any_process_lose_nothing_and_publish_nothing_twice() {
             unfinished.push(id.id().to_owned());
         }
         machines.kill(dice.index(4));
-        let client = machines.client(&client, dice.index(2));
+        let client = &machines.clients[dice.index(2)];
         unfinished.retain(|id| !client.video(id).is_finished());
         // What was answered before the kill is answered again.
         let (number, id) = accepted.iter().nth(dice.index(accepted.len())).unwrap();
@@ -81,10 +83,10 @@ fn kills_of_any_process_lose_nothing_and_publish_nothing_twice() {
         let again = submit.header("idempotency-key", format!("order-{number}"));
         assert_eq!(again.send().video().id(), id);
     }
-    let client = machines.client(&client, 0);
+    let client = &machines.clients[0];
     for id in accepted.values() {
         let video = client.wait_completed(id);
-        Download::of(&client, &video.content());
+        Download::of(client, &video.content());
     }
     kinora_e2e::until("only files of results to be left", || {
         (cluster.objects().len() == 3 * accepted.len()).then_some(())
