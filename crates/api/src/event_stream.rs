@@ -314,12 +314,17 @@ impl EventStream {
     }
 
     /// Records that the client has received `task`. While other tasks wait, any of which may have
-    /// ended earlier, the client does not have everything up to this time.
+    /// ended earlier, or some were dropped, the client does not have everything up to this time.
     fn note_told(&mut self, task: &Task) {
+        if self.of == Of::Task {
+            // It says nothing about other tasks.
+            return;
+        }
         let progress = &mut self.progress;
         let ended_ms = task.finished_at_ms.unwrap_or(0);
         progress.ended_ms = progress.ended_ms.max(ended_ms);
-        if self.beginning.is_empty() && self.waiter.mailbox().is_empty() {
+        let mailbox = self.waiter.mailbox();
+        if self.beginning.is_empty() && mailbox.is_empty() && !mailbox.is_over() {
             let told_ms = progress.open_ms.max(progress.ended_ms);
             progress.since_ms = progress.since_ms.max(told_ms);
             progress.is_partial = false;

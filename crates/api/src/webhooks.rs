@@ -40,6 +40,8 @@ const GATHER: Duration = Duration::from_millis(50);
 const LEASE_MS: u64 = 60_000;
 /// Pause before the next look at a task whose end this process does not see yet.
 const SOON_MS: u64 = 1_000;
+/// Pause before the next look at a task that this process cannot read: another version, or its repair, may be on its way.
+const UNREADABLE_MS: u64 = 60_000;
 
 /// Makes the webhook deliveries of a process.
 #[derive(Debug)]
@@ -183,7 +185,13 @@ impl Deliverer {
 
     /// The event for the end of a task, with the current task object.
     async fn ending(&self, event: &str, task: TaskId) -> Result<Message, Unsent> {
-        let later = |error: StoreError| Unsent::NotYet(SOON_MS, error.to_string());
+        let later = |error: StoreError| {
+            let after_ms = match error {
+                StoreError::Corrupt(_) => UNREADABLE_MS,
+                _ => SOON_MS,
+            };
+            Unsent::NotYet(after_ms, error.to_string())
+        };
         let found = self.api.tasks.task(task).await.map_err(later)?;
         let task = found.ok_or(Unsent::Gone("the task was deleted"))?;
         let Some(kind) = event_type(&task.state) else {

@@ -100,8 +100,11 @@ async fn hear(
         concern.collect()
     };
     let read = join_all(ids.iter().map(|id| tasks.task(*id))).await;
+    let mut read: Vec<_> = ids.into_iter().zip(read).collect();
+    // In the order of their ends: the id of an event says that its client has all earlier ones.
+    read.sort_by_key(|(_, read)| read.as_ref().ok()?.as_ref()?.finished_at_ms);
     let mut hub = shared.lock();
-    for (id, read) in ids.into_iter().zip(read) {
+    for (id, read) in read {
         match read {
             Ok(task) => hub.tell(id, task.as_ref()),
             Err(_) => is_complete = false,

@@ -171,18 +171,30 @@ impl Hub {
         }
     }
 
-    /// Records the tasks that a new follower of a project reads itself.
+    /// Records the tasks that a new follower of a project reads itself. What is news in it is delivered to its earlier
+    /// followers.
     pub(super) fn note(&mut self, name: &str, unfinished: &[Glance], ended: &Ended) {
         let looks = self.looks;
         let Some(project) = self.projects.get_mut(name) else {
             return;
         };
+        let is_first = project.boxes.len() == 1 || project.since_ms.is_none();
         for glance in unfinished {
-            let told = Told::Stands(*glance);
-            project.told.entry(glance.id).or_insert(told);
+            match project.told.get(&glance.id) {
+                Some(Told::Stands(_)) => {}
+                // Another follower has read its end since.
+                Some(Told::Ended(_)) => project.put(glance.id, None),
+                None if is_first => drop(project.told.insert(glance.id, Told::Stands(*glance))),
+                None => project.tell(*glance, None, looks),
+            }
         }
-        for (_, id) in &ended.tasks {
-            project.told.insert(*id, Told::Ended(looks));
+        for (at_ms, id) in &ended.tasks {
+            match project.told.get(id) {
+                Some(Told::Stands(_)) => project.tell_end(*id, *at_ms, looks),
+                None if is_first => drop(project.note_end(*id, looks)),
+                // A check, or a notification, delivers it to those who do not know it.
+                None | Some(Told::Ended(_)) => {}
+            }
         }
         if project.since_ms.is_none() {
             project.since_ms = Some(ended.now_ms);

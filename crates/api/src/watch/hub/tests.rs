@@ -141,3 +141,44 @@ fn nothing_is_left_of_those_who_have_left() {
         assert!(hub.is_empty());
     }
 }
+
+/// Two clients follow a project, and a change happens while the second one comes, which reads it before the follower
+/// hears of it.
+#[test]
+fn what_a_later_follower_reads_is_news_for_the_earlier_one() {
+    let mut hub = Hub::default();
+    let first = project(&mut hub);
+    let queued = glance(id(1), Status::Queued, 0);
+    hub.note("one", &[queued], &ended(&[]));
+    let second = project(&mut hub);
+    let new = glance(id(2), Status::Queued, 0);
+    // The third ended before anybody followed.
+    hub.note("one", &[new], &ended(&[id(1), id(3)]));
+    assert_eq!(taken(&first), [id(2), id(1)]);
+    hub.tell_project("one", &[new], &ended(&[id(1)]));
+    assert_eq!(taken(&first), [], "once");
+    drop(taken(&second));
+
+    // One that was accepted and has ended meanwhile.
+    let third = project(&mut hub);
+    let since = Ended {
+        tasks: vec![(10, id(4))],
+        ..ended(&[])
+    };
+    hub.note("one", &[], &since);
+    hub.begin_look();
+    hub.tell_project("one", &[new], &since);
+    for mailbox in [&first, &second, &third] {
+        assert_eq!(taken(mailbox), [id(4)]);
+    }
+}
+
+/// Both come at once, and the task ends between their reads.
+#[test]
+fn an_end_between_the_reads_of_two_new_followers_is_told_to_the_one_that_read_before() {
+    let mut hub = Hub::default();
+    let boxes = [(); 2].map(|()| project(&mut hub));
+    hub.note("one", &[], &ended(&[id(1)]));
+    hub.note("one", &[glance(id(1), Status::InProgress, 5)], &ended(&[]));
+    assert_eq!(taken(&boxes[0]), [id(1)]);
+}
