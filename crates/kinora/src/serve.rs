@@ -145,14 +145,14 @@ fn listen_settings(config: &Config) -> Result<ListenSettings, Failure> {
     })
 }
 
-/// Runs tasks until the stop, or only tidies up; returns how many tasks still ran when the stop
-/// began.
-async fn work(worker: Worker, enabled: bool, shutdown: Shutdown) -> usize {
+/// Runs tasks until the stop, or only tidies up; returns whether clients may wait for an end: of a task that still ran
+/// when the stop began, or of one on another machine.
+async fn work(worker: Worker, enabled: bool, shutdown: Shutdown) -> bool {
     if enabled {
-        return worker.work(shutdown).await;
+        return worker.work(shutdown).await > 0;
     }
     worker.tend(shutdown).await;
-    0
+    true
 }
 
 /// Before the first request, so that a client which submits immediately gets no warning that nobody

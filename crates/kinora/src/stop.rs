@@ -14,10 +14,10 @@ use crate::failure::Failure;
 const GIVE_BACK_MAX: Duration = Duration::from_secs(10);
 
 /// Waits for `working`, which ends after `shutdown` once all runs have ended, or until returning
-/// them takes too long; then `done` ends the service. If a run ended during the stop, `done` comes
-/// after `linger`, so that its client learns of it.
+/// them takes too long; then `done` ends the service. If clients may wait for an end, as that of a run during the stop,
+/// `done` comes after `linger`, so that they learn of it.
 pub(crate) async fn work(
-    working: impl Future<Output = usize>,
+    working: impl Future<Output = bool>,
     shutdown: Shutdown,
     linger: Duration,
     done: CancellationToken,
@@ -27,7 +27,7 @@ pub(crate) async fn work(
         tokio::time::sleep(GIVE_BACK_MAX).await;
     };
     tokio::select! {
-        finished = working => if finished > 0 {
+        is_awaited = working => if is_awaited {
             tokio::select! {
                 () = tokio::time::sleep(linger) => {}
                 () = shutdown.at_once() => {}

@@ -139,7 +139,8 @@ async fn run_until_stopped(
             kinora_api::serve(listener, health_router(health), settings, end).await;
         }
     };
-    let working = worker.work(shutdown.clone());
+    let drained = worker.work(shutdown.clone());
+    let working = async { drained.await > 0 };
     tokio::join!(
         answering,
         stop::work(working, shutdown, Duration::ZERO, done)

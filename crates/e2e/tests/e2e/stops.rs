@@ -184,6 +184,26 @@ fn p16_the_openai_sdk_works_over_a_stop_without_a_retry() {
     assert!(status.success(), "{status}:\n{log}");
 }
 
+/// Clients of tasks elsewhere come to it, and a front asks it whether it is ready.
+#[test]
+fn p16_an_api_without_a_worker_answers_for_a_while_as_well() {
+    let server = Setup::default()
+        .set("KINORA_HTTP_LINGER_SECONDS", 600)
+        .without_worker()
+        .start();
+    let client = server.client();
+    let video = client.submit(&quick("kinora-b1"));
+    stop(&server);
+    assert_eq!(client.video(video.id()).status(), "queued");
+    assert_eq!(server.anonymous().get("/readyz").status, 503);
+    client
+        .submit_json(&quick("kinora-b1"))
+        .refused(503, "shutting_down");
+    server.terminate();
+    let (status, log) = server.wait();
+    assert!(status.success(), "{status}:\n{log}");
+}
+
 /// A front that sends each connection to the first of `services` that says it is ready.
 fn front(services: [SocketAddr; 2], ended: &AtomicBool, listener: &TcpListener) {
     let is_ready = |address: &SocketAddr| {
