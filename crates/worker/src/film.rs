@@ -116,11 +116,16 @@ impl TicketStore for Watch<'_> {
     async fn store(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
-        match retry_unavailable(&never, || self.keep_ticket(ticket)).await {
-            // The run that now holds the task may follow the same job, so do not cancel it: this
-            // run is about to be stopped anyway.
-            Err(StoreError::LeaseLost(LeaseLost::Superseded)) => std::future::pending().await,
-            stored => Ok(stored?),
+        loop {
+            match retry_unavailable(&never, || self.keep_ticket(ticket)).await {
+                // The run that now holds the task may follow the same job, so do not cancel it: this
+                // run is about to be stopped anyway.
+                Err(StoreError::LeaseLost(LeaseLost::Superseded)) => std::future::pending().await,
+                // The ticket may be stored all the same, and the next run finds the job by its key in any
+                // case. If the store stays away, this run loses its lease, and stops.
+                Err(StoreError::Unavailable(_)) => {}
+                stored => return Ok(stored?),
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use kinora_media::{Films, Provenance};
 use kinora_store::Lease;
 use tokio_util::sync::CancellationToken;
 
-use crate::error::PrepareError;
+use crate::error::{GatherError, PrepareError};
 use crate::judge::audio_too_long;
 use crate::maker::Maker;
 use crate::provenance::provenance;
@@ -71,14 +71,16 @@ pub(crate) async fn prepare(
     let mut files = Vec::with_capacity(keys.len());
     for (index, key) in keys.iter().enumerate() {
         let name = format!("{id}-{token}-input-{index}");
-        files.push(retry_unavailable(never, || bring(worker, key, &name)).await?);
+        let file = retry_unavailable(never, || bring(worker, key, &name)).await;
+        files.push(file.map_err(or_gone(|| GatherError::Missing.into()))?);
     }
     let source = match script::start(worker, task, maker.describe()).await? {
         Start::Fresh => None,
         Start::Gone => return Err(PrepareError::SourceGone),
         Start::Source(source) => {
             let name = format!("{id}-{token}-source.mp4");
-            let file = retry_unavailable(never, || bring(worker, &source.key, &name)).await?;
+            let file = retry_unavailable(never, || bring(worker, &source.key, &name)).await;
+            let file = file.map_err(or_gone(|| PrepareError::SourceGone))?;
             let script = source.script;
             Some(Origin { file, script })
         }
@@ -94,6 +96,14 @@ pub(crate) async fn prepare(
         open(spec, files, source, maker, films, provenance)
     });
     opened.await.unwrap_or(Err(PrepareError::Panicked))
+}
+
+/// What a failed copy means; `gone` if its blob was removed a moment ago.
+fn or_gone(gone: impl FnOnce() -> PrepareError) -> impl FnOnce(BlobError) -> PrepareError {
+    move |error| match error {
+        BlobError::NotFound(_) => gone(),
+        error => error.into(),
+    }
 }
 
 /// Copies a blob to a local file in the scratch folder.

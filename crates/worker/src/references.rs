@@ -20,7 +20,6 @@ use kinora_store::{StoreError, Work, reference_keys};
 use tokio::sync::Semaphore;
 
 use crate::error::GatherError;
-use crate::fault::is_theirs;
 use crate::judge::Judge;
 use crate::record::Staged;
 use crate::reference_source::ReferenceSource;
@@ -123,11 +122,9 @@ impl References {
             () = ended(tasks, task.id) => Err(GatherError::Ended),
         };
         // If the task ended meanwhile, its files were swept before these arrived, so remove them.
-        // References that arrived for a task which retries are kept, and not fetched again.
-        let of_no_use = match &fetched {
-            Ok(()) => false,
-            Err(error) => is_theirs(error) || matches!(error, GatherError::Ended),
-        };
+        // References that arrived for a task which retries are kept, and not fetched again. Those of a
+        // task that fails here go by its end: this fetch may have lost its lease to one that succeeded.
+        let of_no_use = matches!(fetched, Err(GatherError::Ended));
         if of_no_use || !is_unfinished(tasks, task.id).await? {
             remove(blobs, &own).await;
         }

@@ -74,11 +74,15 @@ impl Watch<'_> {
 
     /// Stores the values that the engine or a reference determined, so that clients see them.
     pub(crate) async fn decide(&self, spec: VideoSpec) {
-        let decided = Renewal {
-            decided: Some(Box::new(spec)),
-            ..self.renewal()
+        // Dropped when the run is stopped.
+        let never = CancellationToken::new();
+        let renew = || {
+            self.renew(Renewal {
+                decided: Some(Box::new(spec.clone())),
+                ..self.renewal()
+            })
         };
-        if let Err(error) = self.renew(decided).await {
+        if let Err(error) = retry_unavailable(&never, renew).await {
             tracing::warn!(%error, "decided spec not stored");
         }
     }

@@ -1,185 +1,17 @@
 //! Engines that hand over finished films: what they keep is given to the next attempt, a client's
 //! cancel reaches them and a stop does not, and a film is looked into before it is believed.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use kinora_contract::{
-    FailureCode, FrameSize, Phase, Seconds, Size, TaskId, VideoSpec, Warning, WarningCode,
+    FailureCode, FrameSize, Phase, Seconds, Size, TaskId, VideoSpec, WarningCode,
 };
-use kinora_engine::{Description, EngineError, Features, FilmEngine, FilmJob, Stage};
-use kinora_media::{ClipFormat, Recorder, RecorderOptions};
-use kinora_store::faulty::Method;
+use kinora_store::faulty::{Fault, Method};
 use kinora_worker::{Lineup, Maker, Served, Worker};
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet};
-
-/// What a studio brings.
-#[derive(Clone, Copy, Debug)]
-struct Film {
-    size: (u32, u32),
-    frames: u32,
-    is_video: bool,
-    /// Its parameter sets are noise: its index is sound, and nobody can decode it.
-    is_damaged: bool,
-}
-
-/// What was asked for, on a model's grid.
-const GOOD: Film = Film {
-    size: (64, 80),
-    frames: 17,
-    is_video: true,
-    is_damaged: false,
-};
-
-/// Somebody else's studio: keeps a ticket, says that it lives, and waits until it may deliver.
-struct Studio {
-    description: Description,
-    film: Film,
-    keeps_undecodable: bool,
-    seen: Mutex<Seen>,
-    open: tokio::sync::watch::Sender<bool>,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Seen {
-    /// The ticket that each attempt was given.
-    tickets: Vec<Option<String>>,
-    cancelled: usize,
-    dropped: usize,
-    /// Tokens by which work was called off, each time that it was asked for.
-    called_off: Vec<String>,
-    /// Nobody is there to call off the next one.
-    is_away: bool,
-}
-
-impl Studio {
-    fn new(film: Film) -> Arc<Self> {
-        Arc::new(Self::of(film))
-    }
-
-    fn of(film: Film) -> Self {
-        Self {
-            keeps_undecodable: false,
-            description: Description {
-                is_trained: true,
-                final_from_video: false,
-                name: "studio".to_owned(),
-                version: "1".to_owned(),
-                features: Features::default(),
-            },
-            film,
-            seen: Mutex::default(),
-            open: tokio::sync::watch::Sender::new(false),
-        }
-    }
-
-    fn delivers(film: Film) -> Arc<Self> {
-        let studio = Self::new(film);
-        studio.open.send_replace(true);
-        studio
-    }
-
-    fn seen(&self) -> Seen {
-        self.seen.lock().unwrap().clone()
-    }
-
-    fn note(&self, change: impl FnOnce(&mut Seen)) {
-        change(&mut self.seen.lock().unwrap());
-    }
-}
-
-/// Counts an attempt that was left without a word.
-struct Dropped<'a>(Option<&'a Studio>);
-
-impl Drop for Dropped<'_> {
-    fn drop(&mut self) {
-        if let Some(studio) = self.0 {
-            studio.note(|seen| seen.dropped += 1);
-        }
-    }
-}
-
-#[async_trait]
-impl FilmEngine for Studio {
-    fn describe(&self) -> &Description {
-        &self.description
-    }
-
-    fn has_sound_switch(&self) -> bool {
-        true
-    }
-
-    fn warnings(&self, _: &VideoSpec) -> Vec<Warning> {
-        vec![WarningCode::SeedIgnored.into()]
-    }
-
-    fn keeps_undecodable(&self) -> bool {
-        self.keeps_undecodable
-    }
-
-    async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
-        let mut dropped = Dropped(Some(self));
-        if job.ticket.is_none() {
-            let ticket = format!("ticket of {}", job.key);
-            job.tickets.store(&ticket).await.unwrap();
-        }
-        self.note(|seen| seen.tickets.push(job.ticket.map(str::to_owned)));
-        job.control.report(Stage::Generating, 0.5).unwrap();
-        let mut open = self.open.subscribe();
-        let made = tokio::select! {
-            _ = open.wait_for(|open| *open) => {
-                write(self.film, job.to);
-                Ok(())
-            }
-            () = job.cancel.cancelled() => {
-                self.note(|seen| seen.cancelled += 1);
-                Err(EngineError::Cancelled)
-            }
-        };
-        dropped.0 = None;
-        made
-    }
-
-    async fn call_off(&self, ticket: &str) -> Result<(), EngineError> {
-        let mut seen = self.seen.lock().unwrap();
-        seen.called_off.push(ticket.to_owned());
-        match std::mem::take(&mut seen.is_away) {
-            true => Err(EngineError::Told {
-                code: FailureCode::GenerationTimeout,
-                cause: "nobody is there".to_owned(),
-            }),
-            false => Ok(()),
-        }
-    }
-}
-
-fn write(film: Film, to: &Path) {
-    if !film.is_video {
-        return std::fs::write(to, b"<html>").unwrap();
-    }
-    let format = ClipFormat {
-        width: film.size.0,
-        height: film.size.1,
-        fps: 8,
-        frames: film.frames,
-        audio: None,
-    };
-    let mut recorder = Recorder::create(to, format, RecorderOptions::default()).unwrap();
-    for _ in 0..film.frames {
-        let rgb = vec![0x80; format.frame_bytes()];
-        recorder.push_frame(&rgb).unwrap();
-    }
-    recorder.finish().unwrap();
-    if film.is_damaged {
-        let mut bytes = std::fs::read(to).unwrap();
-        let avcc = bytes.windows(4).position(|kind| kind == b"avcC").unwrap();
-        bytes[avcc + 13..avcc + 20].fill(0xa5);
-        std::fs::write(to, bytes).unwrap();
-    }
-}
+use crate::film_studio::{Film, GOOD, Studio};
 
 fn worker(bench: &Bench, studio: &Arc<Studio>) -> Worker {
     let mut worker = bench.worker_of(std::iter::empty::<(&str, &Arc<Puppet>)>());
@@ -260,6 +92,22 @@ async fn a_stop_leaves_the_film_in_work_and_the_next_attempt_follows_it() {
     assert_eq!(studio.seen().tickets, [None, Some(ticket)]);
     running.drained().await;
     bench.holds_only(&[artifact]).await;
+}
+
+/// Were the work called off, the next attempt would find it cancelled under the same key.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_away_when_a_ticket_comes_costs_no_work() {
+    let bench = Bench::new();
+    // More than one series of tries for a ticket, after what is stored before it.
+    bench.store_plan.fail_next(Method::Renew, 10, Fault::Before);
+    let studio = Studio::delivers(GOOD);
+    let running = Running::start(worker(&bench, &studio));
+    let id = bench.submit_spec(small()).await;
+    bench.completes(id).await;
+    assert_eq!(studio.seen().tickets, [None]);
+    assert_eq!((studio.seen().cancelled, studio.seen().dropped), (0, 0));
+    assert_eq!(bench.task(id).await.attempt, 1);
+    running.drained().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,5 @@
 //! What no plan of faults can say of a blob store: puts of files that wait until they are let go,
-//! and go on although nobody waits for them; and removals that wait.
+//! and go on although nobody waits for them; removals that wait; and files that go just before they are read.
 
 use std::io;
 use std::ops::Range;
@@ -20,6 +20,8 @@ pub(crate) struct HeldBlobs {
     hold: watch::Sender<bool>,
     hold_removals: watch::Sender<bool>,
     removals: AtomicUsize,
+    /// Reads whose files go just before.
+    gone: AtomicUsize,
     ended: Arc<AtomicUsize>,
 }
 
@@ -30,6 +32,7 @@ impl HeldBlobs {
             hold: watch::Sender::new(false),
             hold_removals: watch::Sender::new(false),
             removals: AtomicUsize::new(0),
+            gone: AtomicUsize::new(0),
             ended: Arc::default(),
         }
     }
@@ -42,6 +45,11 @@ impl HeldBlobs {
     /// From now on removals wait, or do not wait any more.
     pub(crate) fn hold_removals(&self, hold: bool) {
         self.hold_removals.send_replace(hold);
+    }
+
+    /// The file of the next read goes just before it.
+    pub(crate) fn remove_before_read(&self) {
+        self.gone.store(1, Ordering::SeqCst);
     }
 
     /// Removals that have begun.
@@ -85,6 +93,9 @@ impl BlobStore for HeldBlobs {
     }
 
     async fn read(&self, key: &str, range: Range<u64>) -> Result<ByteStream, BlobError> {
+        if self.gone.swap(0, Ordering::SeqCst) > 0 {
+            self.inner.delete(key).await?;
+        }
         self.inner.read(key, range).await
     }
 

@@ -18,6 +18,7 @@ mod devices;
 mod ending;
 mod engines;
 mod failures;
+mod film_studio;
 mod films;
 mod held;
 mod in_vain;

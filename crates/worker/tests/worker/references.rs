@@ -237,6 +237,20 @@ async fn a_run_that_misses_its_references_gives_its_slot_back_until_they_are_fet
     running.drained().await;
 }
 
+/// As when the draft of a final, whose references it uses, is deleted.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reference_that_goes_after_it_was_found_is_fetched_again() {
+    let bench = Bench::new();
+    bench.held.remove_before_read();
+    let (url, asked) = serve(picture());
+    let id = submit(&bench, &url).await;
+    let running = Running::start(bench.worker(&Arc::new(Puppet::new(Act::Good))));
+    bench.completes(id).await;
+    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(bench.task(id).await.attempt, 1);
+    running.drained().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_blob_store_that_is_away_holds_up_a_fetch_and_fails_no_task() {
     let bench = Bench::new();

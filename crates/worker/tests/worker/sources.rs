@@ -129,6 +129,19 @@ const OLD: &str = "old";
 
 /// Makes one video after the other, the first from scratch and each further one as an edit of the
 /// one before, with the models `of` and seeds that count from 0; answers their identifiers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_source_that_goes_after_it_was_found_was_deleted() {
+    let studio = Studio::new();
+    let (first, _) = studio.first().await;
+    let edit = studio.bench.submit_spec(edit_of(first, FROM_SPEC)).await;
+    studio.bench.held.remove_before_read();
+    let running = studio.open();
+    let (code, message) = studio.bench.fails(edit).await;
+    assert_eq!(code, FailureCode::GenerationFailed.as_str());
+    assert!(message.contains("deleted"), "{message}");
+    running.drained().await;
+}
+
 async fn chain(bench: &Bench, of: &[&str]) -> Vec<TaskId> {
     let mut made: Vec<TaskId> = Vec::new();
     for (model, seed) in of.iter().zip(0..) {
