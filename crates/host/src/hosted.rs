@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use crate::assignment::Assignment;
 use crate::conduct::{Conduct, Remarks};
+use crate::memory_limit::MemoryLimit;
 use crate::message::{Order, Told};
 use crate::on_grid::{self, OnGrid};
 use crate::process::{EngineProcess, Heard};
@@ -155,7 +156,10 @@ impl HostedEngine {
         })));
         let mut hello = None;
         let start = Stopwatch::start(&self.options.clock);
+        let mut memory =
+            MemoryLimit::of(&process, self.options.memory_bytes_max, &self.options.clock);
         while start.elapsed() < self.options.open_limit {
+            memory.check()?;
             // Loading weights sends no progress; `open_limit` applies instead.
             control.report(Stage::Preparing, 0.0)?;
             match process.listen(POLL_INTERVAL) {

@@ -23,6 +23,7 @@ mod job_span;
 mod line;
 mod materials;
 mod memory;
+mod memory_limit;
 mod message;
 mod on_grid;
 mod process;

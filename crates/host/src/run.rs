@@ -11,14 +11,13 @@ use kinora_engine::{Control, EngineError, Job, Playback, Sink};
 use crate::assignment::Assignment;
 use crate::conduct::{Conduct, Remarks};
 use crate::materials::bytes_to_samples;
+use crate::memory_limit::MemoryLimit;
 use crate::message::{Order, Told};
 use crate::process::{EngineProcess, Heard};
 use crate::protocol::{Decision, Ending};
 
 /// How often to check for a cancel while there is no output.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Time between checks of the process's memory.
-const MEMORY_CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Maximum number of times a source may play at once, and in total per job.
 const PLAYING_MAX: usize = 4;
@@ -51,20 +50,21 @@ pub(crate) struct Run<'a> {
     pub(crate) clock: &'a Arc<dyn Clock>,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    fn memory(&self) -> MemoryLimit<'a> {
+        MemoryLimit::of(self.process, self.memory_bytes_max, self.clock)
+    }
+
     /// Follows the job to its end.
     pub(crate) fn run(mut self) -> Ended {
         let (mut playing, mut silence) = (Playing::default(), Silence::default());
-        let mut memory_checked = Stopwatch::start(self.clock);
+        let mut memory = self.memory();
         loop {
             if self.control.cancel.is_cancelled() {
                 return self.stop(EngineError::Cancelled);
             }
-            if memory_checked.elapsed() >= MEMORY_CHECK_INTERVAL {
-                memory_checked.restart();
-                if let Some(error) = self.over_memory_limit() {
-                    return Ended::Unfit(Err(error));
-                }
+            if let Err(error) = memory.check() {
+                return Ended::Unfit(Err(error));
             }
             match self.process.listen(POLL_INTERVAL) {
                 Heard::Nothing => {}
@@ -148,7 +148,12 @@ impl Run<'_> {
     fn stop(&self, because: EngineError) -> Ended {
         self.process.order(Order::Cancel);
         let start = Stopwatch::start(self.clock);
+        let mut memory = self.memory();
         while start.elapsed() < self.yield_limit {
+            if let Err(error) = memory.check() {
+                tracing::warn!(%error, "engine process killed while it ended a cancelled job");
+                return Ended::Unfit(Err(because));
+            }
             match self.process.listen(POLL_INTERVAL) {
                 Heard::Told(Told::Ended(ending)) => {
                     if ending == Ending::Done {
@@ -202,14 +207,6 @@ impl Run<'_> {
             std::thread::sleep(POLL_INTERVAL);
         }
         true
-    }
-
-    fn over_memory_limit(&self) -> Option<EngineError> {
-        let (most, held) = (self.memory_bytes_max?, self.process.resident_bytes()?);
-        (held > most).then(|| EngineError::Crashed {
-            code: FailureCode::OutOfMemory,
-            cause: format!("killed at {held} bytes of memory, of {most} allowed"),
-        })
     }
 }
 

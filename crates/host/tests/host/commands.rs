@@ -326,6 +326,11 @@ time.sleep(60)
 end()
 wait_for(b"j")
 "#;
+    assert_takes_too_much(script);
+}
+
+/// Asserts that the program is ended for its memory, of which it may take 200 MiB.
+fn assert_takes_too_much(script: &str) {
     let options = Options {
         memory_bytes_max: Some(200 << 20),
         ..Options::default()
@@ -336,4 +341,20 @@ wait_for(b"j")
     };
     assert_eq!(code, FailureCode::OutOfMemory);
     assert!(cause.contains("of 209715200 allowed"), "{cause}");
+}
+
+#[test]
+fn memory_counts_while_an_engine_opens() {
+    // It opens and ends the job well if nobody ends it first.
+    assert_takes_too_much(
+        r#"
+held = b'x' * (400 << 20)
+time.sleep(60)
+hello()
+send(b"o")
+wait_for(b"j")
+end()
+wait_for(b"j")
+"#,
+    );
 }
