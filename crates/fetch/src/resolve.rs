@@ -2,6 +2,8 @@
 //! answers pass the same policy, whatever their source.
 
 use std::fmt::Debug;
+use std::fs::File;
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +12,7 @@ use async_trait::async_trait;
 use dns_lookup::{AddrInfoHints, LookupErrorKind, getaddrinfo};
 use kinora_contract::Clock;
 
+use crate::error::is_shortage;
 use crate::lookups::Lookups;
 pub use crate::lookups::{Lookup, LookupError};
 
@@ -60,7 +63,7 @@ impl Lookup for GetAddrInfo {
         let answers =
             getaddrinfo(Some(host), None, Some(hints)).map_err(|error| match error.kind() {
                 LookupErrorKind::NoName | LookupErrorKind::NoData => LookupError::NoSuchName,
-                _ => LookupError::Failed(Arc::new(error.into())),
+                _ => LookupError::Failed(Arc::new(shortage().unwrap_or_else(|| error.into()))),
             })?;
         // Unknown address families cannot be dialled.
         Ok(answers
@@ -68,4 +71,10 @@ impl Lookup for GetAddrInfo {
             .map(|answer| answer.sockaddr.ip())
             .collect())
     }
+}
+
+/// The present lack of descriptors or memory, if there is one: the C library reports it as a name service that fails for a
+/// moment.
+fn shortage() -> Option<io::Error> {
+    File::open("/dev/null").err().filter(is_shortage)
 }

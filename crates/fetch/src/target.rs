@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use tokio_rustls::rustls::pki_types::ServerName;
 use url::{Host, Url};
 
-use crate::error::{Cause, FetchError};
+use crate::error::{Cause, FetchError, is_shortage};
 use crate::policy::Policy;
 use crate::resolve::{LookupError, Resolve};
 
@@ -81,10 +81,14 @@ pub(crate) async fn aim(
 }
 
 fn unresolved(host: &str, source: LookupError) -> FetchError {
-    let is_busy = matches!(source, LookupError::Busy);
+    let is_ours = match &source {
+        LookupError::Busy => true,
+        LookupError::Failed(error) => is_shortage(error),
+        LookupError::NoSuchName | LookupError::TimedOut => false,
+    };
     let host = host.to_owned();
     let cause = Cause::Resolve { host, source };
-    match is_busy {
+    match is_ours {
         true => FetchError::Later(cause),
         false => FetchError::Unreachable(cause),
     }

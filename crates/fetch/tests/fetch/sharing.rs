@@ -1,6 +1,7 @@
 //! What projects share: look-ups, connections to a host, bytes of an hour, time. One project that
 //! takes all it can get, and a polite one beside it.
 
+use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex};
@@ -22,7 +23,7 @@ const TICK: Duration = Duration::from_millis(5);
 const LOOKUPS_OF_ONE: usize = 4;
 
 /// Answers at once, but for names that begin with `slow`, which hang until it is dropped by the
-/// test, and `gone`, which do not exist.
+/// test, `gone`, which do not exist, and `short`, for which this machine has no descriptors.
 #[derive(Debug, Default)]
 struct Names {
     asked: Mutex<Vec<String>>,
@@ -47,6 +48,10 @@ impl Lookup for Names {
         self.asked.lock().unwrap().push(host.to_owned());
         if host.starts_with("gone") {
             return Err(LookupError::NoSuchName);
+        }
+        if host.starts_with("short") {
+            let error = io::Error::from_raw_os_error(libc::EMFILE);
+            return Err(LookupError::Failed(Arc::new(error)));
         }
         if host.starts_with("slow") {
             let released = self.released.lock().unwrap();
@@ -186,6 +191,15 @@ async fn an_answer_is_not_remembered_and_a_failure_is_for_a_moment() {
     // A name may change its address: every fetch is judged by its own answer.
     assert_eq!(names.asked("here"), 3);
     assert_eq!(names.asked("gone"), 1);
+}
+
+#[tokio::test]
+async fn p11_a_lack_of_descriptors_in_a_look_up_fails_no_reference() {
+    let shared = Shared::new(options(), &Arc::new(Names::default()));
+    let error = shared.fetch("project", "http://short.test/").await;
+    let error = error.unwrap_err();
+    assert!(matches!(error, FetchError::Later(_)), "{error:?}");
+    assert_eq!((error.is_final(), error.reached()), (false, None));
 }
 
 #[tokio::test]
