@@ -93,7 +93,7 @@ impl Attempt<'_> {
     async fn film_at(&self, index: usize, seen: Seen) -> Result<FilmAt, ComfyError> {
         let (server, output) = (self.server(index), &self.shared.card.bindings().output);
         let mut outputs = seen.outputs;
-        let mut polls = 0;
+        let (mut polls, mut failures) = (0, 0);
         loop {
             match film_of(&outputs, output) {
                 Found::Film(film) => return Ok(film),
@@ -113,11 +113,15 @@ impl Attempt<'_> {
             if polls > 0 {
                 self.patience.sleep(self.shared.options.poll_every).await?;
             }
-            polls += 1;
             match server.history(&self.id).await {
-                Ok(seen) => outputs = seen.map(|seen| seen.outputs).unwrap_or_default(),
+                Ok(seen) => {
+                    outputs = seen.map(|seen| seen.outputs).unwrap_or_default();
+                    polls += 1;
+                    failures = 0;
+                }
                 Err(ComfyError::Busy { after, cause }) => {
-                    self.patience.rest(after, cause, polls).await?;
+                    self.patience.rest(after, cause, failures).await?;
+                    failures += 1;
                 }
                 Err(error) => return Err(error),
             }
@@ -128,8 +132,13 @@ impl Attempt<'_> {
         let server = self.server(index);
         let mut attempt = 0;
         loop {
-            let view = &mut self.view;
-            let mut on_bytes = |_| view.alive(view.fraction);
+            let (view, patience) = (&mut self.view, &self.patience);
+            let mut on_bytes = |_| {
+                // One that takes too long in all is soon taken for one that stands still.
+                if patience.check_end().is_ok() {
+                    view.alive(view.fraction);
+                }
+            };
             let fetched = server.film(film, self.job.to, &mut on_bytes).await;
             let Err(ComfyError::Busy { after, cause }) = fetched else {
                 return fetched;

@@ -217,7 +217,13 @@ impl Run<'_> {
         let mut attempt = 0;
         loop {
             let (watcher, fraction) = (&mut *self.watcher, self.fraction);
-            let mut on_bytes = |_| watcher.alive(fraction);
+            let patience = &self.patience;
+            let mut on_bytes = |_| {
+                // One that takes too long in all is soon taken for one that stands still.
+                if patience.check_end().is_ok() {
+                    watcher.alive(fraction);
+                }
+            };
             let fetched = job
                 .fetch_result(snapshot, to, bytes_max, &mut on_bytes)
                 .await;

@@ -1,6 +1,7 @@
 //! Bad weather: upstreams that are busy, broken, gone, or talk nonsense. The task is kept, politely
 //! and within bounds, and is never submitted where it may be running already.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use kinora_contract::FailureCode;
@@ -211,6 +212,26 @@ async fn a_task_that_never_ends_is_ended() {
     assert!(matches!(error, RemoteError::Overdue(_)), "{error:?}");
     assert_eq!(server.count("GET /v1/videos/t"), 60);
     assert_eq!(server.lines().last().unwrap(), "DELETE /v1/videos/t");
+}
+
+/// Its result comes so slowly that the time is over: the bytes are no signs of life any more.
+#[tokio::test]
+async fn a_result_that_takes_too_long_is_no_sign_of_life() {
+    for (run_max, alive) in [(Duration::from_mins(9), 4), (Duration::from_mins(2), 3)] {
+        let timer = Arc::new(OnceLock::<Arc<JumpTimer>>::new());
+        let of_server = timer.clone();
+        let server = Server::start(move |seen, before| {
+            if seen.line == "GET /v1/videos/t/content" {
+                of_server.get().unwrap().advance(Duration::from_mins(3));
+            }
+            well("t", MP4, seen, before)
+        })
+        .await;
+        let mut stage = Stage::with(&VLLM_OMNI, &[&server], |options| options.run_max = run_max);
+        timer.set(stage.timer.clone()).unwrap();
+        stage.run().await.unwrap();
+        assert_eq!(stage.notes.fractions.len(), alive, "{:?}", stage.notes);
+    }
 }
 
 #[tokio::test]
