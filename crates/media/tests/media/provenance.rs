@@ -226,8 +226,14 @@ fn a_film_that_is_signed_or_full_stays_as_it_is() {
         assert!(std::fs::read(&path).unwrap() == bytes);
         are_labelled(folder.path(), &recording);
     }
-    // Another box with an identifier is none of ours, nor is one that is too short for one.
-    let others = [uuid_box([7; 16], b"other"), b"\0\0\0\x0cuuidabcd".to_vec()].concat();
+    // Another box with an identifier is none of ours, nor is one that is too short for one, nor is a track outside of
+    // the index, which may be as long as the file.
+    let others = [
+        uuid_box([7; 16], b"other"),
+        b"\0\0\0\x0cuuidabcd".to_vec(),
+        b"\0\0\0\x18trak\0\0\0\x10metano words".to_vec(),
+    ]
+    .concat();
     let bytes = [&film[..], &others].concat();
     std::fs::write(&path, &bytes).unwrap();
     assert!(labelled(&path).unwrap().1);
