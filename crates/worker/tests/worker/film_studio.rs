@@ -37,6 +37,8 @@ pub(crate) struct Studio {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
+    /// Tickets that it wanted to be kept.
+    pub(crate) asked: usize,
     /// The ticket that each attempt was given.
     pub(crate) tickets: Vec<Option<String>>,
     pub(crate) cancelled: usize,
@@ -115,6 +117,7 @@ impl FilmEngine for Studio {
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
         let mut dropped = Dropped(Some(self));
         if job.ticket.is_none() {
+            self.note(|seen| seen.asked += 1);
             let ticket = format!("ticket of {}", job.key);
             job.tickets.store(&ticket).await.unwrap();
         }

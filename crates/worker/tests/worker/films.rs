@@ -2,11 +2,12 @@
 //! cancel reaches them and a stop does not, and a film is looked into before it is believed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kinora_contract::{
     FailureCode, FrameSize, Phase, Seconds, Size, TaskId, VideoSpec, WarningCode,
 };
-use kinora_store::faulty::{Fault, Method};
+use kinora_store::faulty::{Method, Rates};
 use kinora_worker::{Lineup, Maker, Served, Worker};
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, spec, until};
@@ -98,11 +99,15 @@ async fn a_stop_leaves_the_film_in_work_and_the_next_attempt_follows_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_away_when_a_ticket_comes_costs_no_work() {
     let bench = Bench::new();
-    // More than one series of tries for a ticket, after what is stored before it.
-    bench.store_plan.fail_next(Method::Renew, 10, Fault::Before);
+    let plan = &bench.store_plan;
+    plan.set_of(Method::Renew, Some(Rates::AWAY));
     let studio = Studio::delivers(GOOD);
     let running = Running::start(worker(&bench, &studio));
     let id = bench.submit_spec(small()).await;
+    until("the ticket", async || studio.seen().asked == 1).await;
+    // Longer than any other call is tried.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    plan.set_of(Method::Renew, None);
     bench.completes(id).await;
     assert_eq!(studio.seen().tickets, [None]);
     assert_eq!((studio.seen().cancelled, studio.seen().dropped), (0, 0));
