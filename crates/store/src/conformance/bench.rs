@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Only a failing case waits this long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Length of chore leases.
 pub const CHORE_LEASE_MS: u64 = 60_000;
 

@@ -11,7 +11,7 @@ use super::{Harness, Site};
 use crate::{Attempt, Changes, EndedRequest, Glance, Renewal, TaskChange};
 
 /// Only a failing case waits this long.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Status and progress of these tasks.
 async fn glance(site: &Site, numbers: &[u64]) -> Vec<Option<(Status, u8)>> {
