@@ -58,6 +58,8 @@ pub enum Method {
     HasClaimable,
     /// [`crate::Work::renew`].
     Renew,
+    /// The same with a ticket to keep.
+    KeepTicket,
     /// [`crate::Work::put_preview`].
     PutPreview,
     /// [`crate::Work::lost`].

@@ -157,8 +157,12 @@ impl Work for FaultyStore {
         lease_ms: u64,
         renewal: Renewal,
     ) -> Result<(), StoreError> {
+        let method = match renewal.ticket {
+            Some(_) => Method::KeepTicket,
+            None => Method::Renew,
+        };
         let call = self.inner.work.renew(lease, lease_ms, renewal);
-        self.call(Method::Renew, call).await
+        self.call(method, call).await
     }
 
     async fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> Result<(), StoreError> {

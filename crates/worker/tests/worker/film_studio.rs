@@ -37,8 +37,6 @@ pub(crate) struct Studio {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Seen {
-    /// Tickets that it wanted to be kept.
-    pub(crate) asked: usize,
     /// The ticket that each attempt was given.
     pub(crate) tickets: Vec<Option<String>>,
     pub(crate) cancelled: usize,
@@ -117,7 +115,6 @@ impl FilmEngine for Studio {
     async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
         let mut dropped = Dropped(Some(self));
         if job.ticket.is_none() {
-            self.note(|seen| seen.asked += 1);
             let ticket = format!("ticket of {}", job.key);
             job.tickets.store(&ticket).await.unwrap();
         }

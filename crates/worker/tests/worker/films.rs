@@ -2,12 +2,11 @@
 //! cancel reaches them and a stop does not, and a film is looked into before it is believed.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use kinora_contract::{
     FailureCode, FrameSize, Phase, Seconds, Size, TaskId, VideoSpec, WarningCode,
 };
-use kinora_store::faulty::{Method, Rates};
+use kinora_store::faulty::{Fault, Method};
 use kinora_worker::{Lineup, Maker, Served, Worker};
 
 use crate::bench::{Bench, DEADLINE, MODEL, Running, spec, until};
@@ -99,16 +98,15 @@ async fn a_stop_leaves_the_film_in_work_and_the_next_attempt_follows_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_is_away_when_a_ticket_comes_costs_no_work() {
     let bench = Bench::new();
-    let plan = &bench.store_plan;
-    plan.set_of(Method::Renew, Some(Rates::AWAY));
+    // Longer than any other call is tried.
+    bench
+        .store_plan
+        .fail_next(Method::KeepTicket, 5, Fault::Before);
     let studio = Studio::delivers(GOOD);
     let running = Running::start(worker(&bench, &studio));
     let id = bench.submit_spec(small()).await;
-    until("the ticket", async || studio.seen().asked == 1).await;
-    // Longer than any other call is tried.
-    tokio::time::sleep(Duration::from_secs(4)).await;
-    plan.set_of(Method::Renew, None);
     bench.completes(id).await;
+    assert_eq!(bench.store_plan.calls(Method::KeepTicket), 6);
     assert_eq!(studio.seen().tickets, [None]);
     assert_eq!((studio.seen().cancelled, studio.seen().dropped), (0, 0));
     assert_eq!(bench.task(id).await.attempt, 1);
