@@ -37,12 +37,15 @@ impl<'a> MemoryLimit<'a> {
     /// # Errors
     /// [`EngineError::Crashed`] with `out_of_memory`.
     pub(crate) fn check(&mut self) -> Result<(), EngineError> {
-        if self.checked.elapsed() < CHECK_INTERVAL {
+        let Some(most) = self
+            .most
+            .filter(|_| self.checked.elapsed() >= CHECK_INTERVAL)
+        else {
             return Ok(());
-        }
+        };
         self.checked.restart();
-        match (self.most, self.process.resident_bytes()) {
-            (Some(most), Some(held)) if held > most => Err(EngineError::Crashed {
+        match self.process.resident_bytes() {
+            Some(held) if held > most => Err(EngineError::Crashed {
                 code: FailureCode::OutOfMemory,
                 cause: format!("killed at {held} bytes of memory, of {most} allowed"),
             }),
