@@ -29,13 +29,17 @@ fn main() {
         return;
     }
     if env::var_os("OPENH264_NO_ASM").is_some() {
-        println!(
-            "cargo::warning=OPENH264_NO_ASM is set: video encoding will be 2 to 3 times slower"
-        );
+        println!("cargo::warning=OPENH264_NO_ASM is set: video encoding will be half as fast");
     } else if !nasm_found() {
+        // Cargo does not notice a new program: it runs neither build script again until both crates are cleaned, in the
+        // profile of this build.
+        let profile = match env::var("PROFILE").as_deref() {
+            Ok("release") => " --release",
+            _ => "",
+        };
         println!(
-            "cargo::warning=nasm was not found: video encoding will be 2 to 3 times slower \
-             (install nasm, then `cargo clean -p openh264-sys2`)"
+            "cargo::warning=nasm was not found: video encoding will be half as fast (install nasm, \
+             then `cargo clean{profile} -p openh264-sys2 -p kinora-h264`, and build again)"
         );
     }
 }

@@ -170,3 +170,14 @@ mod tests {
         assert!(share_at(&tone, 1500.0) < 0.01);
     }
 }
+
+/// The size at which results are compared with what was given, in pixels.
+pub const COVER: (usize, usize) = (854, 480);
+
+/// A given picture as it fills a frame of [`COVER`]; `name` tells its format.
+pub fn given(bytes: &[u8], name: &str) -> Frame {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    Frame::all_of(&path, COVER).remove(0)
+}

@@ -55,5 +55,10 @@ pub(crate) fn caused(reply: &Reply) -> bool {
 
 /// Whether a store that failed on purpose was what ended the service.
 pub(crate) fn ended(service: &Finished) -> bool {
-    ppm().is_some() && service.stderr.contains("an injected fault")
+    explain(&service.stderr)
+}
+
+/// Whether a store that failed on purpose explains these words.
+pub(crate) fn explain(words: &str) -> bool {
+    ppm().is_some() && words.contains("an injected fault")
 }

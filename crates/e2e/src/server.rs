@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
+use crate::apart::stores_are_apart;
 use crate::binary::kinora_binary;
 use crate::client::Client;
 use crate::command::{keys, program_under};
 use crate::data::DataFolder;
 use crate::faults;
+use crate::inside::{Inside, StartInside};
 use crate::process::{Finished, Process, inside};
 use crate::wait::until;
 
@@ -30,6 +32,7 @@ pub struct Setup {
     worker: bool,
     painted: bool,
     program: Option<PathBuf>,
+    inside: Option<StartInside>,
 }
 
 impl Setup {
@@ -69,7 +72,15 @@ impl Setup {
         self
     }
 
-    /// With clips that are worth a look. Those of others have one colour, by their seed, and cost nearly nothing.
+    /// Inside of this process, by `start`, unless a variable asks for the binary, or for stores that only it has.
+    #[must_use]
+    pub fn inside(mut self, start: StartInside) -> Self {
+        let is_binary = std::env::var_os("KINORA_E2E_SERVICE").is_some_and(|kind| kind == "binary");
+        self.inside = Some(start).filter(|_| !is_binary && !stores_are_apart());
+        self
+    }
+
+    /// With clips that the storyboard paints. Those of others are coloured bars, and cost nearly nothing.
     #[must_use]
     pub const fn painted(mut self) -> Self {
         self.painted = true;
@@ -132,16 +143,55 @@ impl Setup {
             .args(self.without_worker.then_some("--no-worker"))
             .arg("--data")
             .arg(self.data.path())
-            .env("LONG_CLIP_FRAME_MS", LONG_CLIP_FRAME_MS)
-            .envs((!self.painted).then_some(("PLAIN_CLIPS", "1")))
-            .envs(self.data.store_variables())
-            .envs(faults::variables().into_iter().flatten())
-            .envs(self.variables.iter().map(|(name, value)| (name, value)));
+            .envs(self.all_variables());
         command
+    }
+
+    /// The variables that it is started with, its own last.
+    fn all_variables(&self) -> Vec<(String, String)> {
+        let plain = (!self.painted).then_some(("PLAIN_CLIPS", "1".to_owned()));
+        let given = [("LONG_CLIP_FRAME_MS", LONG_CLIP_FRAME_MS.to_owned())];
+        let given = given
+            .into_iter()
+            .chain(plain)
+            .chain(self.data.store_variables());
+        let given = given.chain(faults::variables().into_iter().flatten());
+        let given = given.map(|(name, value)| (name.to_owned(), value));
+        given.chain(self.variables.iter().cloned()).collect()
+    }
+
+    /// Starts it inside of this process; again where a store has failed on purpose.
+    fn start_inside(self, start: StartInside) -> Server {
+        let outer = (&self.program, &self.listen, self.outer.is_empty());
+        let is_plain = !self.without_worker && !self.worker && !self.painted;
+        assert!(
+            is_plain && outer == (&None, &None, true),
+            "only the binary can be started so: {self:?}"
+        );
+        let instance = loop {
+            match start(&self.data.path(), &self.all_variables()) {
+                Ok(instance) => break instance,
+                Err(error) => assert!(
+                    faults::explain(&error),
+                    "the service did not start: {error}"
+                ),
+            }
+        };
+        if self.data.key().is_none() {
+            self.data.take_first_key(std::process::id());
+        }
+        Server {
+            address: instance.address(),
+            instance: Instance::Inside(instance),
+            data: self.data,
+        }
     }
 
     /// Starts it, and returns when it serves.
     pub fn start(self) -> Server {
+        if let Some(start) = self.inside {
+            return self.start_inside(start);
+        }
         let server = self.try_start();
         server.unwrap_or_else(|ended| panic!("the service did not start: {ended:#?}"))
     }
@@ -172,7 +222,7 @@ impl Setup {
             self.data.take_first_key(process.id());
         }
         Ok(Server {
-            process,
+            instance: Instance::Process(process),
             address,
             data: self.data,
         })
@@ -182,9 +232,16 @@ impl Setup {
 /// A running service; killed when dropped.
 #[derive(Debug)]
 pub struct Server {
-    process: Process,
+    instance: Instance,
     address: SocketAddr,
     data: DataFolder,
+}
+
+/// Where a service runs.
+#[derive(Debug)]
+enum Instance {
+    Process(Process),
+    Inside(Box<dyn Inside>),
 }
 
 impl Server {
@@ -227,6 +284,9 @@ impl Server {
     pub fn newcomer(&self) -> Client {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let project = format!("newcomer-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        if let Instance::Inside(service) = &self.instance {
+            return self.client_with(&service.create_key(&project));
+        }
         let printed = keys(
             &self.data,
             &["create", "--name", &project, "--project", &project],
@@ -235,29 +295,43 @@ impl Server {
         self.client_with(printed.trim())
     }
 
+    /// Its process; panics where it has none of its own.
+    fn process(&self) -> &Process {
+        match &self.instance {
+            Instance::Process(process) => process,
+            Instance::Inside(_) => panic!("the service has no process of its own"),
+        }
+    }
+
     /// What it logged so far.
     pub fn log(&self) -> String {
-        self.process.stderr.text()
+        match &self.instance {
+            Instance::Process(process) => process.stderr.text(),
+            Instance::Inside(service) => service.log(),
+        }
     }
 
     /// What it printed when it made its first key.
     pub fn greeting(&self) -> String {
         // It comes last.
         let hint = |line: &str| line.contains("keys create").then_some(());
-        assert!(self.process.stdout.wait_for(hint).is_some(), "no greeting");
-        self.process.stdout.text()
+        assert!(
+            self.process().stdout.wait_for(hint).is_some(),
+            "no greeting"
+        );
+        self.process().stdout.text()
     }
 
     /// Waits for a line of its log that holds every one of `parts`.
     pub fn wait_for_log(&self, parts: &[&str]) {
         let all = |line: &str| parts.iter().all(|part| line.contains(part)).then_some(());
-        let found = self.process.stderr.wait_for(all);
+        let found = self.process().stderr.wait_for(all);
         assert!(found.is_some(), "never logged: {parts:?}\n{}", self.log());
     }
 
     /// Leaves its log unread, as a log collector that hangs does, or reads on.
     pub fn leave_log_unread(&self, unread: bool) {
-        self.process.stderr.pause(unread);
+        self.process().stderr.pause(unread);
     }
 
     /// How many lines of its log hold every one of `parts`.
@@ -277,12 +351,12 @@ impl Server {
 
     /// Its number, by which the system knows it.
     pub fn process_id(&self) -> u32 {
-        self.process.id()
+        self.process().id()
     }
 
     /// The numbers of the processes that it has started and that live.
     pub fn children(&self) -> Vec<u32> {
-        let own = self.process.id().to_string();
+        let own = self.process().id().to_string();
         let processes = std::fs::read_dir("/proc").unwrap();
         let numbers = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
         let is_child = |number: &u32| {
@@ -313,7 +387,7 @@ impl Server {
 
     /// The most memory that it has had resident so far, in MiB.
     pub fn memory_peak_mib(&self) -> u64 {
-        let path = format!("/proc/{}/status", self.process.id());
+        let path = format!("/proc/{}/status", self.process().id());
         let status = std::fs::read_to_string(path).unwrap();
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let kib: u64 = peak
@@ -324,38 +398,41 @@ impl Server {
 
     /// Its own view of `path`: of a file system that only it has mounted.
     pub fn inside(&self, path: &Path) -> PathBuf {
-        inside(self.process.id(), path)
+        inside(self.process().id(), path)
     }
 
     /// Stops it where it stands, as a debugger or a full machine does: `SIGSTOP`.
     pub fn freeze(&self) {
-        self.process.signal(Signal::STOP);
+        self.process().signal(Signal::STOP);
     }
 
     /// Lets it go on where it stood: `SIGCONT`.
     pub fn thaw(&self) {
-        self.process.signal(Signal::CONT);
+        self.process().signal(Signal::CONT);
     }
 
     /// Asks for an orderly stop.
     pub fn terminate(&self) {
-        self.process.signal(Signal::TERM);
+        self.process().signal(Signal::TERM);
     }
 
     /// What a terminal that is closed sends, or who wants files to be read anew: `SIGHUP`.
     pub fn hang_up(&self) {
-        self.process.signal(Signal::HUP);
+        self.process().signal(Signal::HUP);
     }
 
     /// Waits for its end.
     pub fn wait(mut self) -> (ExitStatus, String) {
-        let status = self.process.wait();
+        let status = match &mut self.instance {
+            Instance::Process(process) => process.wait(),
+            Instance::Inside(_) => panic!("the service has no process of its own"),
+        };
         (status, self.log())
     }
 
     /// Ends it as the kernel would, without a word to it: `kill -9`.
     pub fn kill(self) {
-        self.process.signal(Signal::KILL);
+        self.process().signal(Signal::KILL);
         self.wait();
     }
 }

@@ -65,6 +65,12 @@ fn a_build_without_nasm_goes_on_with_a_warning() {
     let machine = Machine::new("slow").has("c++");
     let said = machine.says(&[]);
     assert!(said.contains("cargo::warning=nasm was not found"), "{said}");
+    assert!(said.contains("`cargo clean -p openh264-sys2"), "{said}");
+    let said = machine.says(&[("PROFILE", "release")]);
+    assert!(
+        said.contains("`cargo clean --release -p openh264-sys2"),
+        "{said}"
+    );
     let said = machine.says(&[("OPENH264_NO_ASM", "1")]);
     assert!(
         said.contains("cargo::warning=OPENH264_NO_ASM is set"),

@@ -23,7 +23,7 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
         if !engines.contains_key(&*model.engine) {
             engines.insert(
                 &model.engine,
-                served(&config.engine(&model.engine)?, &config.data)?,
+                served(&config.engine(&model.engine)?, config)?,
             );
         }
         let served = engines[&*model.engine].clone();
@@ -105,10 +105,10 @@ fn catalog(cards: Vec<ModelCard>) -> Result<Catalog, Failure> {
 }
 
 /// The parts that all models of an engine share.
-fn served(engine: &Engine, data: &Path) -> Result<Served, Failure> {
-    let maker = maker(engine, data)?;
+fn served(engine: &Engine, config: &Config) -> Result<Served, Failure> {
+    let maker = maker(engine, &config.data)?;
     #[cfg(feature = "test-faults")]
-    let maker = crate::paced::around(maker, engine.host.is_some());
+    let maker = crate::paced::around(&config.test, maker, engine.host.is_some());
     Ok(Served {
         engine: maker,
         progress_timeout: engine.silence_max(),

@@ -11,7 +11,7 @@ use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
 use kinora_contract::{Clock, Readiness, limits};
 use kinora_fetch::{Allowed, Fetcher, Network};
-use kinora_media::RecorderOptions;
+use kinora_media::{Films, RecorderOptions};
 use kinora_policy::Policy;
 use kinora_scratch::Scratch;
 use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, SqliteOptions, Stores};
@@ -142,7 +142,7 @@ async fn open(config: &Config, tracer: Tracer) -> Result<Opened, Failure> {
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
     damage::check_results(config, &stores, &*blobs).await?;
     #[cfg(feature = "test-faults")]
-    let (stores, blobs) = crate::faults::around(stores, blobs);
+    let (stores, blobs) = crate::faults::around(&config.test, stores, blobs);
     let blobs = kinora_blobs::metered(blobs, Arc::new(SystemClock));
     Ok(Opened {
         stores,
@@ -184,9 +184,10 @@ fn api_settings(
 }
 
 /// How long the clocks must agree; end-to-end tests cannot wait ten minutes.
-fn clock_settle_ms() -> u64 {
+#[cfg_attr(not(feature = "test-faults"), expect(unused_variables))]
+fn clock_settle_ms(config: &Config) -> u64 {
     #[cfg(feature = "test-faults")]
-    if let Some(ms) = crate::faults::clock_settle_ms() {
+    if let Some(ms) = config.test.clock_settle_ms {
         return ms;
     }
     limits::CLOCK_SETTLE_SECONDS * 1000
@@ -247,7 +248,7 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
         backoff: Backoff::new(opened.readiness, Arc::new(SystemClock)),
         scratch,
         pools: Pools::new(config.worker.slots as usize),
-        films: Arc::new(engine_host::films()),
+        films: films(config),
         policy: opened.policy,
         tracer: opened.tracer,
         clock: Arc::new(SystemClock),
@@ -265,7 +266,7 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
             waiting_ms_max: Some(u64::from(config.queue.waiting_hours_max) * HOUR_MS)
                 .filter(|max| *max > 0),
             tombstone_ms: u64::from(config.results.tombstone_days) * DAY_MS,
-            clock_settle_ms: clock_settle_ms(),
+            clock_settle_ms: clock_settle_ms(config),
             attempts_max: config.worker.attempts_max,
             start_pause_max: seconds(config.worker.start_pause_seconds_max),
             settled_after: seconds(config.worker.settled_after_seconds),
@@ -274,6 +275,16 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
             sealer,
         },
     })
+}
+
+/// Reads each film in a process of its own.
+#[cfg_attr(not(feature = "test-faults"), expect(unused_variables))]
+fn films(config: &Config) -> Arc<dyn Films> {
+    #[cfg(feature = "test-faults")]
+    if config.test.reads_films_in_process {
+        return Arc::new(kinora_media::InProcess);
+    }
+    Arc::new(engine_host::films())
 }
 
 /// Draws the operator's mark, if there is one.

@@ -1,6 +1,4 @@
-//! Stores that fail, in test builds only. The variable `FAULT_PPM` sets how many calls per million
-//! fail before they take effect, and as many after it; as many again are delayed. `FAULT_SEED`
-//! selects which. `CLOCK_SETTLE_MS` is how long the clocks must agree before anything expires.
+//! Stores that fail, and the other wishes of a test, in test builds only.
 
 use std::sync::Arc;
 
@@ -11,18 +9,50 @@ use kinora_store::faulty::{self as store, FaultyStore};
 
 type Opened = (Stores, Arc<dyn BlobStore>);
 
-/// How long the clocks must agree, if the variable is set.
-pub(crate) fn clock_settle_ms() -> Option<u64> {
-    std::env::var("CLOCK_SETTLE_MS").ok()?.parse().ok()
+/// What tests set by variables without the prefix of settings.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TestOptions {
+    /// `FAULT_PPM`: calls per million of both stores that fail before they take effect, and as many after it; as many
+    /// again are delayed.
+    fault_ppm: Option<u32>,
+    /// `FAULT_SEED`: selects which calls.
+    fault_seed: u64,
+    /// `CLOCK_SETTLE_MS`: how long the clocks must agree before anything expires.
+    pub(crate) clock_settle_ms: Option<u64>,
+    /// `LONG_CLIP_FRAME_MS`: the pause after each frame of a clip of ten seconds or more, so that tests have the machine
+    /// to themselves meanwhile.
+    pub(crate) long_clip_frame_ms: u64,
+    /// `PLAIN_CLIPS`: clips are coloured bars, for tests that do not look at what the storyboard paints.
+    pub(crate) has_plain_clips: bool,
+    /// `FILMS_IN_PROCESS`: films are read in this process, whose executable may be a test and not the program.
+    pub(crate) reads_films_in_process: bool,
 }
 
-/// Wraps both stores with faults if the variables ask for them.
-pub(crate) fn around(stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
-    let number = |name| std::env::var(name).ok()?.parse::<u64>().ok();
-    let Some(ppm) = number("FAULT_PPM") else {
+impl TestOptions {
+    /// Of these variables; the last of a name counts.
+    pub(crate) fn from_variables(variables: &[(String, String)]) -> Self {
+        let text = |name: &str| {
+            let mut named = variables.iter().rev();
+            named.find_map(|(own, text)| (own == name).then_some(text.as_str()))
+        };
+        let number = |name| text(name)?.parse::<u64>().ok();
+        Self {
+            fault_ppm: number("FAULT_PPM").and_then(|ppm| ppm.try_into().ok()),
+            fault_seed: number("FAULT_SEED").unwrap_or(1),
+            clock_settle_ms: number("CLOCK_SETTLE_MS"),
+            long_clip_frame_ms: number("LONG_CLIP_FRAME_MS").unwrap_or(0),
+            has_plain_clips: text("PLAIN_CLIPS").is_some(),
+            reads_films_in_process: text("FILMS_IN_PROCESS").is_some(),
+        }
+    }
+}
+
+/// Wraps both stores with faults if a test wants them.
+pub(crate) fn around(options: &TestOptions, stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
+    let Some(ppm) = options.fault_ppm else {
         return (stores, blobs);
     };
-    let (ppm, seed) = (ppm as u32, number("FAULT_SEED").unwrap_or(1));
+    let seed = options.fault_seed;
     let of_tasks = store::Plan::seeded(seed);
     of_tasks.set(store::Rates::each(ppm));
     // A client that repeats a cancel or delete which took effect after all gets 409 or 404:

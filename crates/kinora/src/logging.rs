@@ -93,6 +93,26 @@ where
         .init();
 }
 
+/// A log in JSON to `writer`, for the threads that have it as their default.
+#[cfg(feature = "test-faults")]
+pub(crate) fn json_to<W>(writer: W, level: &str) -> Result<tracing::Dispatch, Failure>
+where
+    W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
+{
+    let lines = fmt::layer()
+        .with_writer(writer)
+        .with_ansi(false)
+        .event_format(WithRequest::json(
+            fmt::format()
+                .json()
+                .flatten_event(true)
+                .with_span_list(false),
+        ))
+        .fmt_fields(JsonFields::new());
+    let log = tracing_subscriber::registry().with(lines.with_filter(targets(level)?));
+    Ok(log.into())
+}
+
 /// Sends messages of the standard library to standard error, which may have no reader.
 fn log_panic(panic: &PanicHookInfo<'_>, queue: &Queue) {
     let thread = std::thread::current();

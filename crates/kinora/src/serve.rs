@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_api::{Api, ListenSettings, Stop, Tls};
+use kinora_api::{Api, Guards, ListenSettings, Stop, Tls};
 use kinora_contract::{Catalog, ID_AHEAD_MS_MAX, TaskId, built_in_cards};
 use kinora_store::Chores;
 use kinora_worker::{Shutdown, Worker};
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
         .max_blocking_threads(compose::blocking_threads(&config))
         .build()
         .map_err(|error| Failure::because("The service could not start", error))?;
-    let served = runtime.block_on(serve(&config, &args.home, descriptors));
+    let served = runtime.block_on(until_signal(&config, &args.home, descriptors));
     // An engine that does not come back must not keep the process.
     runtime.shutdown_timeout(Duration::from_secs(1));
     served
@@ -66,10 +66,35 @@ pub(crate) fn print_openapi() -> Result<(), Failure> {
     Ok(())
 }
 
-async fn serve(config: &Config, home: &HomeArgs, descriptors: Descriptors) -> Result<(), Failure> {
-    let signals = Signals::new()?;
+async fn until_signal(
+    config: &Config,
+    home: &HomeArgs,
+    descriptors: Descriptors,
+) -> Result<(), Failure> {
+    let signals = Signals::of_process()?;
     // Even without TLS: an unhandled SIGHUP would end the process without a drain.
     let hangup = stop::listen_to(SignalKind::hangup())?;
+    let open = open(config, home, descriptors).await?;
+    tokio::spawn(obey_hangups(hangup, open.guards.tls.clone()));
+    tokio::spawn(memory::give_back());
+    open.serve(config, signals).await
+}
+
+/// A service that listens, with all its parts, and does not answer yet.
+pub(crate) struct OpenService {
+    pub(crate) service: Service,
+    pub(crate) listener: TcpListener,
+    guards: Guards,
+    metrics: Option<Metrics>,
+    traces: Traces,
+}
+
+/// Opens the service and hands over its first key.
+pub(crate) async fn open(
+    config: &Config,
+    home: &HomeArgs,
+    descriptors: Descriptors,
+) -> Result<OpenService, Failure> {
     let mut guards = compose::guards(&config.http)?;
     let address = config.listen.resolve()?;
     let listener = TcpListener::bind(address)
@@ -83,18 +108,14 @@ async fn serve(config: &Config, home: &HomeArgs, descriptors: Descriptors) -> Re
     // First of all, so that every count has a recorder.
     let metrics = Metrics::start(&config.metrics.listen).await?;
     let traces = Traces::start(config)?;
-    let Service {
-        stores,
-        api,
-        worker,
-        deliverer,
-    } = compose::service(config, base_url.clone(), traces.tracer.clone()).await?;
+    let service = compose::service(config, base_url.clone(), traces.tracer.clone()).await?;
+    let stores = &service.stores;
     guards.allowances = stores.allowances.clone();
     if let Some(warning) = system::clock_warning() {
         tracing::warn!("{warning}: nothing expires, and times of tasks are wrong, until it is set");
     }
-    follow_ids(&api, &*stores.chores).await?;
-    announce(&worker, config).await;
+    follow_ids(&service.api, &*stores.chores).await?;
+    announce(&service.worker, config).await;
     welcome::greet(&*stores.keys, config, &base_url, home).await?;
     tracing::info!(
         %address,
@@ -109,30 +130,48 @@ async fn serve(config: &Config, home: &HomeArgs, descriptors: Descriptors) -> Re
         version = env!("CARGO_PKG_VERSION"),
         "serving"
     );
-    tokio::spawn(obey_hangups(hangup, guards.tls.clone()));
-    tokio::spawn(memory::give_back());
-    let (shutdown, done) = (Shutdown::default(), CancellationToken::new());
-    let end = Stop {
-        begun: api.stopping.clone(),
-        done: done.clone(),
-    };
-    let settings = listen_settings(config)?;
-    let drain_limit = worker.settings.drain_limit;
-    let obeying = stop::obey_signals(signals, end.begun.clone(), shutdown.clone(), drain_limit);
-    tokio::spawn(obeying);
-    tokio::spawn(deliverer.deliver(done.clone()));
-    let mut router = kinora_api::router(api);
-    if let Some(metrics) = metrics {
-        router = kinora_api::metered(router, Arc::new(SystemClock));
-        metrics.spawn(stores, &end)?;
+    Ok(OpenService {
+        service,
+        listener,
+        guards,
+        metrics,
+        traces,
+    })
+}
+
+impl OpenService {
+    /// Answers and works until a signal, and to the end of the stop.
+    pub(crate) async fn serve(self, config: &Config, signals: Signals) -> Result<(), Failure> {
+        let Service {
+            stores,
+            api,
+            worker,
+            deliverer,
+        } = self.service;
+        let (shutdown, done) = (Shutdown::default(), CancellationToken::new());
+        let end = Stop {
+            begun: api.stopping.clone(),
+            done: done.clone(),
+        };
+        let settings = listen_settings(config)?;
+        let drain_limit = worker.settings.drain_limit;
+        let obeying = stop::obey_signals(signals, end.begun.clone(), shutdown.clone(), drain_limit);
+        tokio::spawn(obeying);
+        tokio::spawn(deliverer.deliver(done.clone()));
+        let mut router = kinora_api::router(api);
+        if let Some(metrics) = self.metrics {
+            router = kinora_api::metered(router, Arc::new(SystemClock));
+            metrics.spawn(stores, &end)?;
+        }
+        let (listener, guards) = (self.listener, self.guards);
+        let answering = kinora_api::serve_guarded(listener, router, settings, guards, end);
+        let linger = Duration::from_secs(config.http.linger_seconds.into());
+        let working = work(worker, config.worker.enabled, shutdown.clone());
+        tokio::join!(answering, stop::work(working, shutdown, linger, done));
+        self.traces.finish().await;
+        tracing::info!("stopped");
+        Ok(())
     }
-    let answering = kinora_api::serve_guarded(listener, router, settings, guards, end);
-    let linger = Duration::from_secs(config.http.linger_seconds.into());
-    let working = work(worker, config.worker.enabled, shutdown.clone());
-    tokio::join!(answering, stop::work(working, shutdown, linger, done));
-    traces.finish().await;
-    tracing::info!("stopped");
-    Ok(())
 }
 
 fn listen_settings(config: &Config) -> Result<ListenSettings, Failure> {

@@ -70,14 +70,20 @@ pub(crate) fn listen_to(kind: SignalKind) -> Result<Signal, Failure> {
 }
 
 /// The signals that request a stop.
-pub(crate) struct Signals {
-    terminate: Signal,
-    interrupt: Signal,
+pub(crate) enum Signals {
+    /// SIGTERM and SIGINT, to the whole process.
+    Process {
+        terminate: Signal,
+        interrupt: Signal,
+    },
+    /// Of a test that has the service in its own process. The end of the channel is a signal too.
+    #[cfg(feature = "test-faults")]
+    Test(tokio::sync::mpsc::UnboundedReceiver<()>),
 }
 
 impl Signals {
-    pub(crate) fn new() -> Result<Self, Failure> {
-        Ok(Self {
+    pub(crate) fn of_process() -> Result<Self, Failure> {
+        Ok(Self::Process {
             terminate: listen_to(SignalKind::terminate())?,
             interrupt: listen_to(SignalKind::interrupt())?,
         })
@@ -85,9 +91,18 @@ impl Signals {
 
     /// Waits for the next signal.
     pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        match self {
+            Self::Process {
+                terminate,
+                interrupt,
+            } => tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            },
+            #[cfg(feature = "test-faults")]
+            Self::Test(signals) => {
+                signals.recv().await;
+            }
         }
     }
 }

@@ -79,7 +79,7 @@ fn leave_out_unbuilt(config: &mut Config) -> Result<(), Failure> {
 }
 
 async fn work(config: &Config) -> Result<(), Failure> {
-    let signals = Signals::new()?;
+    let signals = Signals::of_process()?;
     // Otherwise SIGHUP would end the process without a drain.
     let _hangup = stop::listen_to(SignalKind::hangup())?;
     let listener = match &config.worker.health_listen.0 {

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use kinora_e2e::{Block, Client, Finished, Host, Video, blocks, run, until, workspace};
+use kinora_e2e::{
+    Block, Client, Finished, Host, Video, blocks, readers_path, run, until, workspace,
+};
 use serde_json::Value;
 
 use crate::support::{fetching, quick, slow};
@@ -32,10 +34,12 @@ fn run_script(
 ) -> Finished {
     let script = script.replace("http://127.0.0.1:8080", client.base_url());
     let curl = "curl() { command curl -sS --fail-with-body \"$@\"; }";
+    let programs = tempfile::tempdir().unwrap();
     let mut command = Command::new("bash");
     command
         .args(["-eu", "-c", &format!("{curl}\n{script}")])
         .current_dir(folder)
+        .env("PATH", readers_path("docs/api.md", programs.path()))
         .env("KINORA_KEY", client.key())
         .envs(variables);
     run(command)

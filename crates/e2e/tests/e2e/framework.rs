@@ -5,8 +5,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use kinora_e2e::{Form, Reply, Setup, raw};
 
-use crate::routes::{NO_TASK, ROUTES};
 use crate::support::shared;
+use kinora_e2e::routes::{NO_TASK, ROUTES};
 
 const BODY_BYTES_MAX: usize = 1 << 20;
 

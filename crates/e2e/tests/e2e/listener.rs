@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use kinora_e2e::{Reply, Server, Setup, keys, raw, until};
 
-use crate::routes::NO_TASK;
 use crate::support::quick;
 use browsers::assert_hardened;
+use kinora_e2e::routes::NO_TASK;
 
 const HEALTH: &[u8] = b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
 

@@ -5,7 +5,8 @@ use std::fs;
 use std::process::Command;
 
 use kinora_e2e::{
-    Block, DataFolder, Host, Running, Server, Setup, blocks, kinora, media, run, until,
+    Block, DataFolder, Host, Running, Server, Setup, blocks, kinora, media, readers_path, run,
+    until,
 };
 use kinora_test_postgres::Server as Postgres;
 use serde_json::Value;
@@ -19,17 +20,20 @@ struct Machine {
     data: DataFolder,
     /// What the page says, and what it is here.
     own: Vec<(String, String)>,
+    path: String,
 }
 
 impl Machine {
-    fn new(data: &DataFolder) -> Self {
+    /// The machine of somebody who reads this page.
+    fn of_reader(page: &str, data: &DataFolder) -> Self {
         let place = |name: &str| data.beside(name).to_str().unwrap().to_owned();
         for folder in ["backups", "etc", "bin"] {
             fs::create_dir(data.beside(folder)).unwrap();
         }
-        let program = data.beside("bin").join("kinora");
-        std::os::unix::fs::symlink(kinora().get_program(), program).unwrap();
+        let programs = data.beside("bin");
+        std::os::unix::fs::symlink(kinora().get_program(), programs.join("kinora")).unwrap();
         Self {
+            path: readers_path(page, &programs),
             data: data.clone(),
             own: vec![
                 ("/var/lib/kinora".to_owned(), place("data")),
@@ -49,15 +53,11 @@ impl Machine {
         let own = self.own.iter();
         let text = own.fold(text.to_owned(), |text, (page, own)| text.replace(page, own));
         let mut command = bare("bash");
-        let path = std::env::var("PATH").unwrap();
         let root = self.data.beside("");
         command
             .args(["-euo", "pipefail", "-c", &text])
             .current_dir(&root)
-            .env(
-                "PATH",
-                format!("{}:{path}", self.data.beside("bin").display()),
-            )
+            .env("PATH", &self.path)
             .env("HOME", root)
             .env("KINORA_DATA", self.data.path());
         command
@@ -71,14 +71,15 @@ impl Machine {
     }
 }
 
-/// A service with a finished task; its machine, and the task's id.
-fn service() -> (Machine, Server, String) {
+/// A service with a finished task; its machine, whose operator reads this page, and the task's id.
+fn service(page: &str) -> (Machine, Server, String) {
     let data = DataFolder::default();
     let server = Setup::on(&data).start();
     let client = server.client();
     let video = client.submit(&square("kinora-a1"));
     client.wait_completed(video.id());
-    (Machine::new(&data), server, video.id().to_owned())
+    let machine = Machine::of_reader(page, &data);
+    (machine, server, video.id().to_owned())
 }
 
 fn all_text(page: &str) -> String {
@@ -95,12 +96,13 @@ fn assert_serves(data: &DataFolder, id: &str) {
 
 #[test]
 fn the_page_of_operations_works_as_it_is() {
-    let (machine, server, _) = service();
+    let (machine, server, _) = service("docs/operations.md");
     let client = server.client();
     // The file of a first start, which this test's start has taken away already.
     fs::write(machine.data.path().join("first-key"), client.key()).unwrap();
-    let newest = "$(kinora keys list --json | jq -r '[.[] | select(.name == \"web\")][-1].id')";
-    let machine = machine.with("key_abcdefghijkl", newest);
+    // The last in the table: the one that was rotated.
+    let rotated = "$(kinora keys list | awk '$2 == \"web\" {id = $1} END {print id}')";
+    let machine = machine.with("key_abcdefghijkl", rotated);
     let script = all_text("docs/operations.md") + "echo \"$KINORA_KEY\"\n";
     let said = machine.says(&script);
     assert!(said.ends_with(&format!("{}\n", client.key())), "{said}");
@@ -120,7 +122,7 @@ fn the_page_of_operations_works_as_it_is() {
 
 #[test]
 fn the_page_of_backups_works_as_it_is() {
-    let (machine, _server, id) = service();
+    let (machine, _server, id) = service("docs/backup.md");
     let restored = machine.data.beside("data-restored");
     let own = to_run("docs/backup.md");
     assert_eq!(own.len(), 2, "{own:#?}");
@@ -138,7 +140,7 @@ fn the_page_of_backups_works_as_it_is() {
 
 #[test]
 fn the_page_of_moves_works_as_it_is() {
-    let (machine, server, id) = service();
+    let (machine, server, id) = service("docs/moving.md");
     server.terminate();
     assert!(server.wait().0.success());
     let moved = DataFolder::to_restore(&machine.data);
@@ -157,7 +159,8 @@ fn the_page_of_several_machines_works_as_it_is() {
     let database = Postgres::shared().database();
     let data = DataFolder::default();
     let page = "postgres://kinora@db.example.com/kinora?sslmode=verify-full";
-    let machine = Machine::new(&data).with(page, format!("'{database}'"));
+    let machine =
+        Machine::of_reader("docs/many-machines.md", &data).with(page, format!("'{database}'"));
     let config = format!("[store]\nurl = \"{database}\"\n");
     fs::write(data.beside("kinora.toml"), config).unwrap();
     let [first, workers, key] = &to_run("docs/many-machines.md")[..] else {
@@ -198,7 +201,7 @@ fn a_model_of_ones_own_works_as_its_page_says() {
     let own = configs.find(|block| block.text.contains("house-1"));
     let server = Setup::default().config(&own.unwrap().text).start();
     let client = server.client();
-    let machine = Machine::new(&DataFolder::default());
+    let machine = Machine::of_reader("docs/models.md", &DataFolder::default());
     let machine = machine.with("localhost:8080", client.base_url());
     let [_, own] = &to_run("docs/models.md")[..] else {
         panic!("the page has other commands");
@@ -224,7 +227,7 @@ fn the_files_of_a_model_come_and_go_as_its_page_says() {
     let config = configs.find(|block| block.text.contains("waves.bin"));
     let publisher = Host::start();
     publisher.serve("waves/waves.bin", "waves\n");
-    let machine = Machine::new(&DataFolder::default());
+    let machine = Machine::of_reader("docs/models.md", &DataFolder::default());
     fs::write(machine.data.beside("waves.toml"), &config.unwrap().text).unwrap();
     let [files, _] = &to_run("docs/models.md")[..] else {
         panic!("the page has other commands");
@@ -290,7 +293,7 @@ fn exiftool_shows_what_the_page_of_provenance_says() {
     let client = shared().newcomer();
     let video = client.submit(&square("kinora-a1"));
     let video = client.wait_completed(video.id());
-    let machine = Machine::new(&DataFolder::default());
+    let machine = Machine::of_reader("docs/provenance.md", &DataFolder::default());
     let file = Download::of(&client, &video.content());
     fs::copy(file.path(), machine.data.beside("video.mp4")).unwrap();
     let said = machine.says(&all_text("docs/provenance.md"));

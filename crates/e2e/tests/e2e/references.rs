@@ -3,22 +3,10 @@
 
 use std::path::Path;
 
-use kinora_e2e::compare::Frame;
 use kinora_e2e::{Client, Host, Setup, Video, is_once, studio, until};
 use serde_json::{Value, json};
 
 use crate::support::{busy, narrow, quick, reaching, reaching_from, shared, slow};
-
-/// The size at which results are compared with what was given, in pixels.
-pub(crate) const COVER: (usize, usize) = (854, 480);
-
-/// A given picture as it fills the frame.
-pub(crate) fn pictures(bytes: &[u8], name: &str) -> Frame {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(name);
-    std::fs::write(&path, bytes).unwrap();
-    Frame::all_of(&path, COVER).remove(0)
-}
 
 fn with_first_frame(url: &str) -> Value {
     let mut body = quick("kinora-b1");

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use kinora_contract::{Clock, RunningClock};
-use kinora_e2e::{Client, DataFolder, Server, Setup, Video};
+use kinora_e2e::{Client, DataFolder, Reply, Server, Setup, Video, until};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -14,7 +14,7 @@ use tempfile::TempDir;
 /// A service with its defaults. Each topic takes a project of its own on it.
 pub(crate) fn shared() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(Server::start)
+    SERVER.get_or_init(|| crate::setup().start())
 }
 
 /// The same for topics that look at clips.
@@ -28,7 +28,7 @@ pub(crate) fn painting() -> &'static Server {
 /// [`Host`]: kinora_e2e::Host
 pub(crate) fn fetching() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| reaching_from(Setup::default()).start())
+    SERVER.get_or_init(|| reaching_from(crate::setup()).start())
 }
 
 /// The same for topics that look at clips.
@@ -90,12 +90,16 @@ pub(crate) fn steadily(setup: Setup) -> Setup {
 
 /// A service that does one thing at a time, slowly.
 pub(crate) fn narrow() -> Setup {
-    narrow_on(&DataFolder::default())
+    narrowed(crate::setup())
 }
 
 /// The same on this folder.
 pub(crate) fn narrow_on(data: &DataFolder) -> Setup {
-    Setup::on(data)
+    narrowed(Setup::on(data))
+}
+
+fn narrowed(setup: Setup) -> Setup {
+    setup
         .set("KINORA_WORKER_SLOTS", 1)
         .set("KINORA_STORYBOARD_THREADS", 1)
         .set("KINORA_MEDIA_ENCODER_THREADS", 1)
@@ -162,4 +166,36 @@ pub(crate) fn assert_plays(client: &Client, video: &Video) {
 pub(crate) fn clock() -> Arc<dyn Clock> {
     let begun = Instant::now();
     Arc::new(RunningClock::at(0, move || begun.elapsed()))
+}
+
+/// The tasks whose starts a service has logged, in that order.
+pub(crate) fn started(log: &str) -> Vec<String> {
+    let events = log.lines().filter(|line| line.contains("\"task started\""));
+    events
+        .map(|line| {
+            let event: Value = serde_json::from_str(line).unwrap();
+            event["span"]["task"].as_str().unwrap().to_owned()
+        })
+        .collect()
+}
+
+pub(crate) fn cancel(client: &Client, id: &str) {
+    client.post(&format!("/v1/videos/{id}/cancel")).video();
+}
+
+/// What the thumbnail of a task is at the moment.
+pub(crate) fn thumbnail(client: &Client, id: &str) -> Reply {
+    client.get(&format!("/v1/videos/{id}/content?variant=thumbnail"))
+}
+
+/// Waits for a preview that is not `old`.
+pub(crate) fn preview(client: &Client, id: &str, old: &[u8]) -> Reply {
+    until("another preview", || {
+        let reply = thumbnail(client, id);
+        if reply.status == 409 {
+            reply.refused(409, "video_not_ready");
+            return None;
+        }
+        (reply.body != old).then_some(reply)
+    })
 }

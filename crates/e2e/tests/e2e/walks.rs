@@ -3,25 +3,23 @@
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use kinora_e2e::{Client, Finished, kinora, media, run, workspace};
+use kinora_e2e::{Client, Finished, kinora, media, readers_path, run, workspace};
 use tempfile::TempDir;
 
 use crate::cli::bare;
 use crate::documents::to_run;
 use crate::support::shared;
 
-/// Where a newcomer stands: in a checkout after a build, with curl, Python and OpenAI's SDK.
+/// Where a newcomer stands: in a checkout after a build.
 fn checkout() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for place in ["target/release", "bin"] {
-        let place = folder.path().join(place);
-        std::fs::create_dir_all(&place).unwrap();
-        symlink(kinora().get_program(), place.join("kinora")).unwrap();
-    }
+    let place = folder.path().join("target/release");
+    std::fs::create_dir_all(&place).unwrap();
+    symlink(kinora().get_program(), place.join("kinora")).unwrap();
     folder
 }
 
-/// What a reader types on this page, as one script.
+/// What a reader types on this page, as one script. Python runs where OpenAI's SDK is installed.
 fn script(page: &str, client: &Client) -> String {
     let python = workspace().join(".venv/bin/python");
     let mut script = "curl() { command curl -sS --fail-with-body \"$@\"; }\n".to_owned();
@@ -34,21 +32,24 @@ fn script(page: &str, client: &Client) -> String {
     script.replace("http://127.0.0.1:8080", client.base_url())
 }
 
-/// Follows a page, and returns what was said and the videos that its reader has now.
-fn walk(page: &str) -> (Finished, TempDir, Vec<PathBuf>) {
-    let client = shared().newcomer();
-    let folder = checkout();
-    let programs = folder.path().join("bin");
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+/// Runs a script as the reader of a page does, in a checkout.
+fn run_as_reader(page: &str, script: &str, client: &Client) -> (Finished, TempDir) {
+    let (folder, programs) = (checkout(), tempfile::tempdir().unwrap());
     let mut command = bare("bash");
     command
-        .args(["-euo", "pipefail", "-c", &script(page, &client)])
+        .args(["-euo", "pipefail", "-c", script])
         .current_dir(folder.path())
-        .env("PATH", path)
+        .env("PATH", readers_path(page, programs.path()))
         .env("HOME", folder.path())
         .env("KINORA_URL", client.base_url())
         .env("KINORA_KEY", client.key());
-    let done = run(command);
+    (run(command), folder)
+}
+
+/// Follows a page, and returns what was said and the videos that its reader has now.
+fn walk(page: &str) -> (Finished, TempDir, Vec<PathBuf>) {
+    let client = shared().newcomer();
+    let (done, folder) = run_as_reader(page, &script(page, &client), &client);
     assert!(done.status.success(), "{page}: {done:#?}");
     let entries = std::fs::read_dir(folder.path()).unwrap();
     let mut films: Vec<PathBuf> = entries
@@ -94,4 +95,25 @@ fn the_tutorial_leads_to_its_videos() {
 fn the_readme_leads_to_its_videos() {
     let (done, _folder, films) = walk("README.md");
     assert_eq!(names(&films), ["balloon.mp4", "cat.mp4"], "{done:#?}");
+}
+
+#[test]
+fn the_tutorial_s_loop_ends_on_an_error() {
+    let page = "docs/tutorial.md";
+    let client = shared().newcomer();
+    let functions: Vec<String> = to_run(page)
+        .into_iter()
+        .filter(|block| block.text.contains("wait_for() {"))
+        .map(|block| block.text.replace("wait_for \"$VIDEO_ID\"", ""))
+        .collect();
+    assert_eq!(functions.len(), 1, "{functions:#?}");
+    let script = functions[0].replace("http://127.0.0.1:8080", client.base_url());
+    for (call, said) in [
+        ("wait_for video_0", "video_not_found"),
+        ("KINORA_KEY=mistyped; wait_for video_0", "invalid_api_key"),
+    ] {
+        let (done, _folder) = run_as_reader(page, &format!("{script}\n{call}"), &client);
+        assert!(!done.status.success(), "{call}: {done:#?}");
+        assert!(done.stdout.contains(said), "{call}: {done:#?}");
+    }
 }

@@ -3,7 +3,9 @@
 
 use std::process::Command;
 
-use kinora_e2e::{Block, Client, DataFolder, Posted, Receiver, keys, kinora, run, workspace};
+use kinora_e2e::{
+    Block, Client, DataFolder, Posted, Receiver, keys, kinora, readers_path, run, workspace,
+};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -93,7 +95,6 @@ impl Reader {
     fn shell(&self, text: &str) -> String {
         let curl = "curl() { command curl -sS --fail-with-body \"$@\"; }";
         let mut command = bare("bash");
-        let path = std::env::var("PATH").unwrap();
         command
             .args([
                 "-euo",
@@ -102,7 +103,7 @@ impl Reader {
                 &format!("{curl}\n{}", self.own(text)),
             ])
             .current_dir(self.folder.path())
-            .env("PATH", format!("{}:{path}", self.folder.path().display()))
+            .env("PATH", readers_path("docs/webhooks.md", self.folder.path()))
             .env("KINORA_DATA", self.data.path())
             .env("KINORA_URL", self.client.base_url())
             .env("KINORA_KEY", self.client.key());

@@ -13,7 +13,7 @@ use crate::stop::Signals;
 /// Makes a video from words and references.
 pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
     // First, so that Ctrl-C never leaves one of our servers behind.
-    let mut signals = Signals::new()?;
+    let mut signals = Signals::of_process()?;
     let local = match args.local {
         true => Some(Local::start(args.config.as_deref())?),
         false => None,
@@ -35,7 +35,7 @@ pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
 
 /// Renders a draft in full.
 pub(super) async fn render_final(args: &FinalArgs) -> Result<(), Failure> {
-    let mut signals = Signals::new()?;
+    let mut signals = Signals::of_process()?;
     let service = Service::of_environment()?;
     let wanted = async {
         let draft = service.client.get(&args.id).await?;
@@ -54,7 +54,7 @@ pub(super) async fn render_final(args: &FinalArgs) -> Result<(), Failure> {
 
 /// Edits a video.
 pub(super) async fn edit(args: &EditArgs) -> Result<(), Failure> {
-    let mut signals = Signals::new()?;
+    let mut signals = Signals::of_process()?;
     let service = Service::of_environment()?;
     let mut edit = Edit::new(&args.id, &args.prompt);
     if let Some(model) = &args.model {

@@ -66,7 +66,7 @@ async fn watch(service: &Service, id: &str, as_json: bool) -> Result<(), Failure
     };
     let mut bar = Bar::new();
     let done = watched(id)
-        .follow(service, &mut bar, &mut Signals::new()?, each)
+        .follow(service, &mut bar, &mut Signals::of_process()?, each)
         .await?;
     bar.clear();
     if !as_json {
@@ -84,7 +84,7 @@ async fn download(
     output: Option<&Path>,
     as_json: bool,
 ) -> Result<(), Failure> {
-    let (mut bar, mut signals) = (Bar::new(), Signals::new()?);
+    let (mut bar, mut signals) = (Bar::new(), Signals::of_process()?);
     let done = watched(id)
         .follow(service, &mut bar, &mut signals, |_| Ok(()))
         .await?;

@@ -24,7 +24,7 @@ impl Config {
     }
 
     /// The same with these variables instead of the process's own.
-    pub(super) fn for_serving_under(
+    pub(crate) fn for_serving_under(
         args: &ServeArgs,
         variables: &[(String, String)],
     ) -> Result<Self, Failure> {
@@ -104,6 +104,8 @@ impl Config {
             .map_err(|error| Failure::because("The configuration is invalid", error))?;
         Ok(Self {
             engines_set_aside,
+            #[cfg(feature = "test-faults")]
+            test: crate::faults::TestOptions::from_variables(variables),
             ..config
         })
     }

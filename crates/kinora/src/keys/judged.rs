@@ -38,6 +38,16 @@ impl NewKeyParts {
         }
     }
 
+    /// A client's key of a project that has its name.
+    #[cfg(feature = "test-faults")]
+    pub(crate) fn of_project(project: &str) -> Self {
+        Self {
+            name: project.to_owned(),
+            project: project.to_owned(),
+            ..Self::first()
+        }
+    }
+
     /// The parts of another key. If that one expires, the new key has the same lifetime.
     pub(super) fn like(old: &ApiKey) -> Self {
         let old = old.key.clone();

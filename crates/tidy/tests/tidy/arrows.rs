@@ -38,6 +38,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("process", 3),
     ("remote", 3),
     ("storyboard", 3),
+    ("test-engine", 3),
     ("worker", 3),
     ("kinora", 4),
     ("bench", TESTS),

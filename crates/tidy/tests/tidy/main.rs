@@ -20,4 +20,5 @@ mod modules;
 mod overview;
 mod reference;
 mod release;
+mod scripts;
 mod style;

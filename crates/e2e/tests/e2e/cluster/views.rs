@@ -3,7 +3,7 @@
 use kinora_e2e::until;
 
 use super::Cluster;
-use crate::previews::preview;
+use crate::support::preview;
 use crate::support::{narrow_on, slow};
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kinora_e2e::{Block, blocks, kinora, media, run};
+use kinora_e2e::{Block, blocks, kinora, media, readers_path, run};
 
 use crate::cli::bare;
 use crate::support::{quick, shared};
@@ -50,7 +50,7 @@ fn every_example_of_the_page_runs_as_it_is() {
     let programs = folder.path().join("bin");
     std::fs::create_dir(&programs).unwrap();
     std::os::unix::fs::symlink(kinora().get_program(), programs.join("kinora")).unwrap();
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let path = readers_path("docs/cli.md", &programs);
     let source = client.submit(&quick("kinora-a1"));
     client.wait_completed(source.id());
     let page = blocks("docs/cli.md").into_iter();

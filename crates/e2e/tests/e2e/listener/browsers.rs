@@ -3,8 +3,8 @@
 
 use kinora_e2e::{Reply, Setup, raw};
 
-use crate::routes::{NO_TASK, ROUTES};
 use crate::support::{quick, shared};
+use kinora_e2e::routes::{NO_TASK, ROUTES};
 
 /// Asserts the headers that keep browsers in check.
 pub(super) fn assert_hardened(reply: &Reply) {

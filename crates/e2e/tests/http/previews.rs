@@ -1,31 +1,13 @@
 //! What people see of a video that is being made: its thumbnail is a preview, which changes, and is
 //! the poster once it is done.
 
-use kinora_e2e::{Client, Reply, until};
-
-use crate::routes::NO_TASK;
-use crate::support::{Download, assert_plays, busy_on, narrow, quick};
+use crate::support::{Download, assert_plays, busy_on, narrow, preview, quick, thumbnail};
 use crate::tenancy::visible;
-
-fn thumbnail(client: &Client, id: &str) -> Reply {
-    client.get(&format!("/v1/videos/{id}/content?variant=thumbnail"))
-}
-
-/// Waits for a preview that is not `old`.
-pub(crate) fn preview(client: &Client, id: &str, old: &[u8]) -> Reply {
-    until("another preview", || {
-        let reply = thumbnail(client, id);
-        if reply.status == 409 {
-            reply.refused(409, "video_not_ready");
-            return None;
-        }
-        (reply.body != old).then_some(reply)
-    })
-}
+use kinora_e2e::routes::NO_TASK;
 
 #[test]
 fn while_a_video_is_made_its_thumbnail_is_the_latest_preview() {
-    let (server, made) = busy_on(narrow().painted());
+    let (server, made) = busy_on(narrow());
     let client = server.client();
     let id = made.id();
     let first = preview(&client, id, &[]);

@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 use kinora_blobs::sign::{Secret, Signer};
 use kinora_e2e::{Client, Reply, Video, media};
 
-use crate::support::{Download, painting, quick, signing_key};
+use crate::support::{Download, quick, shared, signing_key};
 
 /// A completed task, made once for all of these tests.
 fn completed() -> &'static (Client, Video) {
     static TASK: OnceLock<(Client, Video)> = OnceLock::new();
     TASK.get_or_init(|| {
-        let client = painting().newcomer();
+        let client = shared().newcomer();
         let video = client.submit(&quick("kinora-a1"));
         let video = client.wait_completed(video.id());
         (client, video)
@@ -34,7 +34,7 @@ fn with(header: &str, value: &str) -> Reply {
 #[test]
 fn a_key_and_a_signed_address_open_the_same_bytes() {
     let (client, video) = completed();
-    let signed = painting().anonymous().get(video.text("result_url"));
+    let signed = shared().anonymous().get(video.text("result_url"));
     assert_eq!(signed.status, 200, "{}", signed.shown());
     assert_eq!(signed.header("content-type"), Some("video/mp4"));
     assert_eq!(signed.header("accept-ranges"), Some("bytes"));
@@ -53,7 +53,7 @@ fn a_key_and_a_signed_address_open_the_same_bytes() {
 #[test]
 fn poster_and_spritesheet_are_pictures_of_the_stated_type() {
     let (client, video) = completed();
-    let poster = painting().anonymous().get(video.text("thumbnail_url"));
+    let poster = shared().anonymous().get(video.text("thumbnail_url"));
     assert_eq!(
         (poster.status, poster.header("content-type")),
         (200, Some("image/webp"))
@@ -78,13 +78,13 @@ fn poster_and_spritesheet_are_pictures_of_the_stated_type() {
 #[test]
 fn a_signed_address_opens_nothing_else() {
     let (_, video) = completed();
-    let anonymous = painting().anonymous();
+    let anonymous = shared().anonymous();
     let address = video.text("result_url");
     let (plain, query) = address.split_once('?').unwrap();
     let (expires, signature) = query.split_once('&').unwrap();
     let (_, last) = address.split_at(address.len() - 1);
     let flipped = if last == "0" { "1" } else { "0" };
-    let other = painting().newcomer().submit(&quick("kinora-b1"));
+    let other = shared().newcomer().submit(&quick("kinora-b1"));
     for wrong in [
         plain.to_owned(),
         format!("{plain}?{expires}"),
@@ -109,12 +109,12 @@ fn a_signed_address_opens_nothing_else() {
 #[test]
 fn an_address_past_its_time_is_410_only_where_it_is_rightly_signed() {
     let (client, video) = completed();
-    let signer = Signer::new(Secret::new(signing_key(painting().data())), None);
+    let signer = Signer::new(Secret::new(signing_key(shared().data())), None);
     let query = signer.sign(video.id().parse().unwrap(), "video", 1_700_000_000);
     let past = format!("{}?{query}", video.content());
     let changed = past.replace("expires=17", "expires=16");
-    let anonymous = painting().anonymous();
-    let strangers = [painting().newcomer(), anonymous.with_key("nonsense")];
+    let anonymous = shared().anonymous();
+    let strangers = [shared().newcomer(), anonymous.with_key("nonsense")];
     for client in [&anonymous, &strangers[0], &strangers[1]] {
         client.get(&past).refused(410, "video_expired");
     }
@@ -133,9 +133,9 @@ fn an_address_past_its_time_is_410_only_where_it_is_rightly_signed() {
 #[test]
 fn a_good_address_opens_whatever_key_comes_along() {
     let (_, video) = completed();
-    let strangers = format!("Bearer {}", painting().newcomer().key());
+    let strangers = format!("Bearer {}", shared().newcomer().key());
     for useless in [&*strangers, "Bearer nonsense", "Basic dXNlcjpwYXNz", ""] {
-        let anonymous = painting().anonymous();
+        let anonymous = shared().anonymous();
         let request = anonymous.request("GET", video.text("result_url"));
         let reply = request.header("authorization", useless).send();
         assert_eq!(reply.status, 200, "{useless:?}: {}", reply.shown());

@@ -2,11 +2,11 @@
 //! what it cannot do is refused by name, by JSON and by form.
 
 use kinora_e2e::compare::{Frame, share_at, sound_of};
-use kinora_e2e::{Client, Form, Host, Setup, Video, compare, media, studio};
+use kinora_e2e::{Client, Form, Host, Video, compare, media, studio};
 use serde_json::{Value, json};
 
-use crate::references::{COVER, pictures};
-use crate::support::{Download, quick, reaching};
+use crate::support::{Download, fetching, quick};
+use kinora_e2e::compare::{COVER, given};
 
 const A: &str = "kinora-a1";
 const B: &str = "kinora-b1";
@@ -19,7 +19,7 @@ struct Made {
 
 /// Makes the quick clip of `model` with `more` fields.
 fn make(model: &str, more: Value) -> Made {
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let video = client.submit(&with(model, more));
     let video = client.wait_completed(video.id());
     let file = Download::of(&client, &video.content());
@@ -54,7 +54,7 @@ impl Made {
 
 /// Asserts that `model` refuses the quick request with `more`, by name.
 fn assert_refused(model: &str, more: Value, code: &str, param: &str) {
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let body = with(model, more);
     for reply in [client.submit_json(&body), client.submit_form(&form(&body))] {
         let error = reply.refused(400, code);
@@ -103,7 +103,7 @@ cells!(first_frame: a_starts_with_the_first_frame => A, b_starts_with_the_first_
 fn first_frame(model: &str) {
     let host = Host::start();
     let picture = studio::landscape("first.png", (1000, 700));
-    let given = pictures(&picture, "first.png");
+    let given = given(&picture, "first.png");
     for name in ["first_frame", "input_reference"] {
         let made = make(
             model,
@@ -131,8 +131,8 @@ fn first_and_last_frame(model: &str) {
     made.assert_is(48, model == A);
     let frames = made.frames();
     for (frame, given) in [
-        (&frames[0], pictures(&first, "first.jpg")),
-        (frames.last().unwrap(), pictures(&last, "last.webp")),
+        (&frames[0], given(&first, "first.jpg")),
+        (frames.last().unwrap(), given(&last, "last.webp")),
     ] {
         let psnr_db = frame.psnr_db(&given);
         assert!(psnr_db > 30.0, "{psnr_db:.1} dB");
@@ -159,7 +159,7 @@ fn reference_images(model: &str) {
     let mut from = 0;
     for colour in colours {
         let name = format!("{colour}.png");
-        let target = pictures(&studio::picture(&name, (640, 480), colour), &name).middle_colour();
+        let target = given(&studio::picture(&name, (640, 480), colour), &name).middle_colour();
         let near = |frame: &Frame| {
             let found = frame.middle_colour();
             (0..3).all(|channel| (found[channel] - target[channel]).abs() < 40.0)
@@ -168,7 +168,7 @@ fn reference_images(model: &str) {
         from += found.unwrap_or_else(|| panic!("{colour} is not shown after frame {from}"));
     }
     let further = [urls.clone(), vec![host.url("more.png")]].concat();
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let reply = client.submit_json(&with(model, json!({"reference_images": further})));
     reply.refused_for(400, "invalid_value", Some("reference_images"));
 }
@@ -195,7 +195,7 @@ fn a_plays_reference_audio_in_order() {
     }
     let four = json!({"reference_images": ["https://example.com/a.png"],
                       "reference_audios": vec!["https://example.com/a.wav"; 4]});
-    let reply = reaching().newcomer().submit_json(&with(A, four));
+    let reply = fetching().newcomer().submit_json(&with(A, four));
     reply.refused_for(400, "invalid_value", Some("reference_audios"));
 }
 
@@ -241,7 +241,7 @@ fn a_refuses_automatic_duration() {
 
 #[test]
 fn b_chooses_the_duration() {
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let prompts = [
         "A cat.",
         "Shot 1: a cat wakes. Shot 2: it stretches. Shot 3: it walks to the window. Shot 4: rain \
@@ -282,8 +282,8 @@ fn b_refuses_drafts() {
     for asked in [true, false] {
         assert_refused(B, json!({"draft": asked}), "unsupported_parameter", "draft");
     }
-    let client = reaching().newcomer();
-    let body = json!({"model": B, "draft_task_id": crate::routes::NO_TASK});
+    let client = fetching().newcomer();
+    let body = json!({"model": B, "draft_task_id": kinora_e2e::routes::NO_TASK});
     for reply in [client.submit_json(&body), client.submit_form(&form(&body))] {
         reply.refused_for(400, "unsupported_parameter", Some("draft_task_id"));
     }
@@ -291,8 +291,8 @@ fn b_refuses_drafts() {
 
 #[test]
 fn a_refuses_edits() {
-    let edit = json!({"model": A, "prompt": "snow", "edit_task_id": crate::routes::NO_TASK});
-    let client = reaching().newcomer();
+    let edit = json!({"model": A, "prompt": "snow", "edit_task_id": kinora_e2e::routes::NO_TASK});
+    let client = fetching().newcomer();
     for reply in [client.submit_json(&edit), client.submit_form(&form(&edit))] {
         reply.refused_for(400, "unsupported_parameter", Some("edit_task_id"));
     }
@@ -304,7 +304,7 @@ cells!(adaptive: a_follows_the_shape_of_the_first_image => A, b_follows_the_shap
 
 fn adaptive(model: &str) {
     let host = Host::start();
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     for (name, size, follows) in [
         ("tall.jpg", (500, 1000), "480x854"),
         ("square.gif", (600, 600), "480x480"),
@@ -333,10 +333,7 @@ pub(crate) fn with_a_second_a() -> (kinora_e2e::Server, Client) {
         })
         .collect();
     std::fs::write(&file, models).unwrap();
-    let server = Setup::default()
-        .painted()
-        .set("KINORA_CONFIG", file.display())
-        .start();
+    let server = crate::setup().set("KINORA_CONFIG", file.display()).start();
     let client = server.client();
     (server, client)
 }

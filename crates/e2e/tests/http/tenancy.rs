@@ -4,8 +4,8 @@
 use kinora_e2e::{Client, Reply, keys};
 use serde_json::json;
 
-use crate::routes::NO_TASK;
 use crate::support::{quick, shared};
+use kinora_e2e::routes::NO_TASK;
 
 /// All of an answer that may not differ.
 pub(crate) fn visible(reply: &Reply, id: &str) -> (u16, Vec<(String, String)>, String) {

@@ -2,17 +2,17 @@
 
 /// A route.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Route {
+pub struct Route {
     /// The path, with `{id}` in it.
-    pub(crate) path: &'static str,
+    pub path: &'static str,
     /// What it takes, but for HEAD, which comes with GET.
-    pub(crate) methods: &'static [&'static str],
+    pub methods: &'static [&'static str],
     /// Whether it needs a key.
-    pub(crate) key: bool,
+    pub key: bool,
     /// Whether it is in the OpenAPI document.
-    pub(crate) described: bool,
+    pub described: bool,
     /// Whether the answer to a GET goes on until the client has enough.
-    pub(crate) endless: bool,
+    pub endless: bool,
 }
 
 const fn route(path: &'static str, methods: &'static [&'static str]) -> Route {
@@ -40,7 +40,7 @@ const fn refused(path: &'static str) -> Route {
 }
 
 /// All of them.
-pub(crate) const ROUTES: &[Route] = &[
+pub const ROUTES: &[Route] = &[
     route("/v1/videos", &["GET", "POST"]),
     route("/v1/videos/{id}", &["DELETE", "GET"]),
     Route {
@@ -66,11 +66,11 @@ pub(crate) const ROUTES: &[Route] = &[
 ];
 
 /// A well-formed id that no task has.
-pub(crate) const NO_TASK: &str = "video_01k3v8r2n8p5c1w9g7d4x6m2ta";
+pub const NO_TASK: &str = "video_01k3v8r2n8p5c1w9g7d4x6m2ta";
 
 impl Route {
     /// The path with an id in it.
-    pub(crate) fn with(&self, id: &str) -> String {
+    pub fn with(&self, id: &str) -> String {
         self.path.replace("{id}", id)
     }
 }

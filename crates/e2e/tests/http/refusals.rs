@@ -5,8 +5,8 @@ use kinora_e2e::{Client, Form, Reply};
 use serde_json::{Value, json};
 
 use crate::cases::{ACCEPTED, Case, Expected, REFUSALS, load};
-use crate::routes::NO_TASK;
 use crate::support::{busy, shared};
+use kinora_e2e::routes::NO_TASK;
 
 /// Which column of the tables holds here; `GET /v1/models` says it.
 fn expected(case: &Case, serves_all: bool) -> Option<Expected> {

@@ -6,9 +6,9 @@ use kinora_e2e::{Client, Host, Reply, Video, is_once, studio};
 use serde_json::{Value, json};
 
 use crate::capabilities::form;
-use crate::references::COVER;
-use crate::routes::NO_TASK;
-use crate::support::{Download, busy, painting, quick, reaching};
+use crate::support::{Download, busy, fetching, quick, shared};
+use kinora_e2e::compare::COVER;
+use kinora_e2e::routes::NO_TASK;
 
 fn edit(source: &str, strength: f64) -> Value {
     json!({"model": "kinora-b1", "prompt": "The same in deep snow at night", "seed": 3,
@@ -36,7 +36,7 @@ fn psnr_db(one: &[Frame], other: &[Frame]) -> f64 {
 
 #[test]
 fn strength_leads_from_the_source_to_something_else_of_the_same_shape() {
-    let client = painting().newcomer();
+    let client = shared().newcomer();
     let mut body = quick("kinora-a1");
     body["aspect_ratio"] = json!("1:1");
     body["seconds"] = json!(3);
@@ -65,7 +65,7 @@ fn strength_leads_from_the_source_to_something_else_of_the_same_shape() {
 #[test]
 fn an_edit_of_an_edit_with_a_reference_image_works() {
     let host = Host::start();
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let source = completed(&client, &quick("kinora-b1"));
     let once = completed(&client, &edit(source.id(), 0.5));
     let mut body = edit(once.id(), 1.0);
@@ -109,7 +109,7 @@ fn spellings(client: &Client, source: &str) -> Vec<(&'static str, Reply)> {
 
 #[test]
 fn every_spelling_makes_the_same_task() {
-    let client = painting().newcomer();
+    let client = shared().newcomer();
     let source = completed(&client, &quick("kinora-b1"));
     for (name, reply) in spellings(&client, source.id()) {
         let video = reply.video();
@@ -138,10 +138,10 @@ fn assert_unusable(client: &Client, source: &str, known: bool) {
 
 #[test]
 fn what_is_no_own_completed_video_cannot_be_edited() {
-    let client = painting().newcomer();
+    let client = shared().newcomer();
     assert_unusable(&client, NO_TASK, false);
     let source = completed(&client, &quick("kinora-b1"));
-    assert_unusable(&painting().newcomer(), source.id(), false);
+    assert_unusable(&shared().newcomer(), source.id(), false);
     client.delete(&format!("/v1/videos/{}", source.id())).ok();
     assert_unusable(&client, source.id(), false);
 }

@@ -2,8 +2,8 @@
 
 use kinora_e2e::{Client, Video, until};
 
-use crate::routes::NO_TASK;
 use crate::support::{busy, quick, shared};
+use kinora_e2e::routes::NO_TASK;
 
 fn ids(videos: &[Video]) -> Vec<String> {
     videos.iter().map(|video| video.id().to_owned()).collect()

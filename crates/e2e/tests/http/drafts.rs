@@ -5,7 +5,7 @@ use kinora_e2e::{Client, Host, Video, is_once, keys, studio};
 use serde_json::{Value, json};
 
 use crate::capabilities::{likeness, with_a_second_a};
-use crate::support::{Download, busy, painting, quick, reaching};
+use crate::support::{Download, busy, fetching, quick, shared};
 
 fn draft(more: Value) -> Value {
     let mut body = quick("kinora-a1");
@@ -29,7 +29,7 @@ fn completed(client: &Client, body: &Value) -> Video {
 #[test]
 fn a_final_is_its_draft_at_full_size_and_needs_no_address_again() {
     let host = Host::start();
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let more = json!({
         "reference_images": [host.serve("red.png", studio::picture("red.png", (640, 480), "red"))],
         "reference_audios": [host.serve("tone.wav", studio::tone("tone.wav", 700, 2.0))],
@@ -76,13 +76,13 @@ fn assert_unusable(client: &Client, body: &Value) {
 
 #[test]
 fn what_is_no_own_completed_draft_is_not_usable() {
-    let client = painting().newcomer();
-    assert_unusable(&client, &final_of(crate::routes::NO_TASK));
+    let client = shared().newcomer();
+    assert_unusable(&client, &final_of(kinora_e2e::routes::NO_TASK));
     let plain = completed(&client, &quick("kinora-a1"));
     assert_unusable(&client, &final_of(plain.id()));
 
     let preview = completed(&client, &draft(json!({})));
-    assert_unusable(&painting().newcomer(), &final_of(preview.id()));
+    assert_unusable(&shared().newcomer(), &final_of(preview.id()));
     client.delete(&format!("/v1/videos/{}", preview.id())).ok();
     assert_unusable(&client, &final_of(preview.id()));
 }
@@ -110,7 +110,7 @@ fn another_model_s_draft_is_not_usable() {
 
 #[test]
 fn only_model_and_metadata_may_accompany_a_draft() {
-    let client = painting().newcomer();
+    let client = shared().newcomer();
     for (name, value) in [
         ("prompt", json!("another")),
         ("seconds", json!(3)),
@@ -119,7 +119,7 @@ fn only_model_and_metadata_may_accompany_a_draft() {
         ("draft", json!(true)),
         ("generate_audio", json!(false)),
     ] {
-        let mut body = final_of(crate::routes::NO_TASK);
+        let mut body = final_of(kinora_e2e::routes::NO_TASK);
         body[name] = value;
         let error = client
             .submit_json(&body)
@@ -130,13 +130,13 @@ fn only_model_and_metadata_may_accompany_a_draft() {
 
 #[test]
 fn a_key_that_may_only_read_makes_no_final() {
-    let client = painting().newcomer();
+    let client = shared().newcomer();
     let preview = completed(&client, &draft(json!({})));
     let printed = keys(
-        painting().data(),
+        shared().data(),
         &["create", "--name", "reader", "--scopes", "videos:read"],
     );
-    let reader = painting().client_with(printed.ok().trim());
+    let reader = shared().client_with(printed.ok().trim());
     let reply = reader.submit_json(&final_of(preview.id()));
     reply.refused(403, "scope_missing");
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use kinora_e2e::{Client, Reply};
 
-use crate::routes::NO_TASK;
 use crate::support::{busy, quick, shared};
+use kinora_e2e::routes::NO_TASK;
 
 /// Longer than any change of these tests takes, and as long as is waited at most.
 const LONG: &str = "wait=60";

@@ -4,7 +4,7 @@
 use kinora_e2e::{Client, Form, Video, media, until};
 use serde_json::{Value, json};
 
-use crate::support::{Download, busy, painting, quick};
+use crate::support::{Download, busy, quick, shared};
 
 /// A request and the file that must come of it.
 struct Clip {
@@ -92,7 +92,7 @@ fn clips() -> Vec<Clip> {
 
 #[test]
 fn both_models_make_exactly_the_file_that_was_asked_for() {
-    let client = painting().newcomer();
+    let client = shared().newcomer();
     let submitted: Vec<(Clip, Video)> = clips()
         .into_iter()
         .map(|clip| {
@@ -182,7 +182,7 @@ fn assert_is(clip: &Clip, video: &Video, file: &Download) {
 
 #[test]
 fn what_was_asked_for_is_returned_as_used() {
-    let client = painting().newcomer();
+    let client = shared().newcomer();
     let mut body = quick("kinora-b1");
     body["prompt"] = json!("  A fox, seen twice \u{1f98a}\n");
     body["metadata"] = json!({"order": "17", "empty": ""});
@@ -232,7 +232,7 @@ fn a_poll_says_when_to_come_again_until_the_end() {
 
 #[test]
 fn the_same_seed_makes_the_same_file_and_another_seed_another() {
-    let client = painting().newcomer();
+    let client = shared().newcomer();
     let mut other = quick("kinora-a1");
     other["seed"] = json!(8);
     let bodies = [quick("kinora-a1"), quick("kinora-a1"), other];

@@ -1,27 +1,12 @@
 //! Workers share the engines fairly among projects: however much one has waiting, another's only
 //! task is the next to be started.
 
-use kinora_e2e::{Client, until};
-use serde_json::Value;
+use kinora_e2e::until;
 
-use crate::support::{narrow, quick, slow};
+use crate::support::{cancel, narrow, quick, slow, started};
 
 /// Tasks that the busy project has waiting.
 const QUEUED: usize = 1_000;
-
-pub(crate) fn started(log: &str) -> Vec<String> {
-    let events = log.lines().filter(|line| line.contains("\"task started\""));
-    events
-        .map(|line| {
-            let event: Value = serde_json::from_str(line).unwrap();
-            event["span"]["task"].as_str().unwrap().to_owned()
-        })
-        .collect()
-}
-
-pub(crate) fn cancel(client: &Client, id: &str) {
-    client.post(&format!("/v1/videos/{id}/cancel")).video();
-}
 
 #[test]
 fn p12_a_project_with_a_thousand_waiting_tasks_does_not_starve_one_with_a_single_task() {
