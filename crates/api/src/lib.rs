@@ -67,7 +67,7 @@ pub use availability::Availability;
 pub use cors::{BadOrigin, Cors};
 pub use gate::Gate;
 pub use health::Health;
-pub use listen::{Guards, ListenSettings, Stop, Tls, TlsError, serve, serve_guarded};
+pub use listen::{Guards, ListenSettings, Serving, Stop, Tls, TlsError, serve, serve_guarded};
 pub use lost::LostFiles;
 pub use metered::metered;
 pub use operations::Operations;

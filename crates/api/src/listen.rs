@@ -18,6 +18,7 @@ mod tls;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,13 +60,32 @@ pub use settings::ListenSettings;
 pub use stop::Stop;
 pub use tls::{Tls, TlsError};
 
+/// A listener at work. Boxed, so that only this crate compiles it: each crate that polls the future of an `async fn`
+/// compiles its body, with all of hyper that it reaches.
+pub type Serving = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Serves `router` on `listener` until `stop` is done, then finishes the answers in progress.
-pub async fn serve(listener: TcpListener, router: Router, settings: ListenSettings, stop: Stop) {
-    serve_guarded(listener, router, settings, Guards::default(), stop).await;
+pub fn serve(
+    listener: TcpListener,
+    router: Router,
+    settings: ListenSettings,
+    stop: Stop,
+) -> Serving {
+    serve_guarded(listener, router, settings, Guards::default(), stop)
 }
 
 /// Like [`serve`], with custom guards.
-pub async fn serve_guarded(
+pub fn serve_guarded(
+    listener: TcpListener,
+    router: Router,
+    settings: ListenSettings,
+    guards: Guards,
+    stop: Stop,
+) -> Serving {
+    Box::pin(accept(listener, router, settings, guards, stop))
+}
+
+async fn accept(
     listener: TcpListener,
     router: Router,
     settings: ListenSettings,

@@ -27,6 +27,7 @@ use tokio::sync::watch::error::RecvError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::listen::Serving;
 use crate::state::Api;
 
 /// Pause between two looks for due deliveries while no task and no delivery ends. Retries, and
@@ -69,7 +70,11 @@ enum Unsent {
 impl Deliverer {
     /// Delivers until `stop`, then drops deliveries in progress; they are repeated when their
     /// leases end.
-    pub async fn deliver(self, stop: CancellationToken) {
+    pub fn deliver(self, stop: CancellationToken) -> Serving {
+        Box::pin(self.deliver_until(stop))
+    }
+
+    async fn deliver_until(self, stop: CancellationToken) {
         let outage = Outage::of("looks for webhook deliveries", &self.api.clock);
         let own = Arc::new(self);
         let mut hints = own.api.webhooks.delivery_hints();

@@ -2,6 +2,7 @@
 //! Stores one scaled picture and at most 25 small cells, never a whole frame.
 
 use jpeg_encoder::{ColorType, Encoder as JpegEncoder};
+use kinora_resize::SizeMismatch;
 use webp::WebPConfig;
 
 use crate::{ClipFormat, MediaError};
@@ -12,6 +13,9 @@ const WEBP_QUALITY: f32 = 80.0;
 const CELL_SIDE_MAX: u32 = 320;
 const GRID_SIDE_MAX: u32 = 5;
 const SPRITESHEET_QUALITY: u8 = 80;
+
+/// A way of [`kinora_resize`].
+type Resize = fn(&[u8], (u32, u32), (u32, u32)) -> Result<Vec<u8>, SizeMismatch>;
 
 /// Collects pictures for the stills from passing frames.
 pub(crate) struct Stills {
@@ -63,11 +67,11 @@ impl Stills {
     pub(crate) fn sample(&mut self, index: u32, rgb: &[u8]) -> Result<(), MediaError> {
         // One third in: after a fade from black, before an ending.
         if index == self.format.frames / 3 {
-            self.poster = Some(self.scaled(rgb, POSTER_SIDE_MAX)?);
+            self.poster = Some(self.scaled(rgb, POSTER_SIDE_MAX, kinora_resize::stretched)?);
         }
         let sheet = &self.sheet;
         if sheet.filled < sheet.cells && index == self.cell_frame(sheet.filled) {
-            let cell = self.scaled(rgb, CELL_SIDE_MAX)?;
+            let cell = self.scaled(rgb, CELL_SIDE_MAX, kinora_resize::shrunk)?;
             self.sheet.fill_next(&cell.rgb);
         }
         Ok(())
@@ -79,8 +83,8 @@ impl Stills {
         (middle / (2 * u64::from(self.sheet.cells))) as u32
     }
 
-    fn scaled(&self, rgb: &[u8], side_max: u32) -> Result<Picture, MediaError> {
-        Picture::scaled(self.format.width, self.format.height, rgb, side_max)
+    fn scaled(&self, rgb: &[u8], side_max: u32, resize: Resize) -> Result<Picture, MediaError> {
+        Picture::scaled(self.format.width, self.format.height, rgb, side_max, resize)
     }
 
     /// The poster as lossy WebP.
@@ -115,17 +119,23 @@ pub fn preview(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, MediaErro
             "a preview does not match its size".into(),
         ));
     }
-    Picture::scaled(width, height, rgb, PREVIEW_SIDE_MAX)?.webp()
+    Picture::scaled(width, height, rgb, PREVIEW_SIDE_MAX, kinora_resize::shrunk)?.webp()
 }
 
 impl Picture {
     /// Copies `rgb`, scaled down if its longest side exceeds `side_max`.
-    fn scaled(width: u32, height: u32, rgb: &[u8], side_max: u32) -> Result<Self, MediaError> {
+    fn scaled(
+        width: u32,
+        height: u32,
+        rgb: &[u8],
+        side_max: u32,
+        resize: Resize,
+    ) -> Result<Self, MediaError> {
         let to = fitted(width, height, side_max);
         let rgb = if to == (width, height) {
             rgb.to_vec()
         } else {
-            kinora_resize::stretched(rgb, (width, height), to)
+            resize(rgb, (width, height), to)
                 .map_err(|cause| MediaError::Picture(cause.to_string()))?
         };
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-use kinora_resize::{SizeMismatch, covering, stretched};
+use kinora_resize::{SizeMismatch, covering, shrunk, stretched};
 use proptest::prelude::*;
 
 const LOBES: f64 = 3.0;
@@ -167,5 +167,60 @@ fn pixels_that_do_not_fill_their_size_are_refused() {
         let refused = SizeMismatch { size, bytes };
         assert_eq!(stretched(&vec![0; bytes], size, (2, 2)), Err(refused));
         assert_eq!(covering(&vec![0; bytes], size, (2, 2)), Err(refused));
+    }
+}
+
+/// The mean structural similarity of two pictures over windows of 8 x 8 (Wang et al., "Image quality assessment: from
+/// error visibility to structural similarity", 2004), of their green.
+fn ssim(one: &[u8], other: &[u8], (width, height): (u32, u32)) -> f64 {
+    const STEADY: [f64; 2] = [6.5025, 58.5225];
+    let (width, height) = (width as usize, height as usize);
+    let (mut sum, mut windows) = (0.0, 0.0);
+    for top in (0..height - 7).step_by(4) {
+        for left in (0..width - 7).step_by(4) {
+            let places = (0..64).map(|at| ((top + at / 8) * width + left + at % 8) * 3 + 1);
+            let pairs: Vec<(f64, f64)> = places
+                .map(|at| (f64::from(one[at]), f64::from(other[at])))
+                .collect();
+            let mean = |of: &dyn Fn(&(f64, f64)) -> f64| pairs.iter().map(of).sum::<f64>() / 64.0;
+            let (a, b) = (mean(&|pair| pair.0), mean(&|pair| pair.1));
+            let own = mean(&|pair| pair.0 * pair.0) - a * a;
+            let others = mean(&|pair| pair.1 * pair.1) - b * b;
+            let common = mean(&|pair| pair.0 * pair.1) - a * b;
+            let light = (2.0 * a * b + STEADY[0]) / (a * a + b * b + STEADY[0]);
+            sum += light * (2.0 * common + STEADY[1]) / (own + others + STEADY[1]);
+            windows += 1.0;
+        }
+    }
+    sum / windows
+}
+
+#[test]
+fn a_thumbnail_looks_like_that_of_the_wider_filter() {
+    // Slopes, waves of several lengths, and hard edges.
+    let colour = |x: u32, y: u32| {
+        let (across, down) = (f64::from(x), f64::from(y));
+        let waves =
+            (across / 5.0).sin() * 30.0 + (across / 60.0).sin() * 40.0 + (down / 25.0).cos() * 50.0;
+        let edge = if (x / 37 + y / 23) % 2 == 0 {
+            30.0
+        } else {
+            -30.0
+        };
+        let grey = (128.0 + waves + edge).clamp(0.0, 255.0) as u8;
+        [grey, grey, (x / 8) as u8]
+    };
+    for (from, to) in [
+        ((854, 480), (320, 180)),
+        ((480, 854), (180, 320)),
+        ((720, 720), (320, 320)),
+        ((1280, 720), (320, 180)),
+        ((1920, 1080), (320, 180)),
+    ] {
+        let picture = painted(from, colour);
+        let wide = stretched(&picture, from, to).unwrap();
+        let quick = shrunk(&picture, from, to).unwrap();
+        let likeness = ssim(&wide, &quick, to);
+        assert!(likeness > 0.98, "{from:?}: {likeness:.4}");
     }
 }

@@ -1,6 +1,7 @@
 //! Sends spans from the queue to the collector, in batches. Only the exporter suffers from the
 //! collector's faults: the queue keeps accepting spans while it has room.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -71,7 +72,12 @@ pub struct Exporter {
 
 impl Exporter {
     /// Exports until `stop`, and then the rest of the queue for at most five seconds.
-    pub async fn run(mut self, stop: CancellationToken) {
+    pub fn run(self, stop: CancellationToken) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        // Boxed, so that only this crate compiles it.
+        Box::pin(self.export_until(stop))
+    }
+
+    async fn export_until(mut self, stop: CancellationToken) {
         let given_up = async {
             stop.cancelled().await;
             tokio::time::sleep(FLUSH_MAX).await;

@@ -2,6 +2,7 @@
 //! for polls; a `POST` always gets a new one, since an old one may break just then. Redirects are
 //! not followed, and proxies are not used.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +29,9 @@ const HEAD_BYTES_MAX: usize = 64 * 1024;
 const IDLE: Duration = Duration::from_secs(30);
 /// Maximum number of idle connections per upstream.
 const IDLE_MAX: usize = 32;
+
+/// An answer that is waited for.
+type Answering<'a> = Pin<Box<dyn Future<Output = Result<Response<Incoming>, Cause>> + Send + 'a>>;
 
 /// A client that reuses connections.
 #[derive(Clone, Debug)]
@@ -151,15 +155,19 @@ impl Http {
         opened.await.unwrap_or(Err(Cause::Timeout(limit)))
     }
 
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, Cause> {
+    /// Boxed, so that only this crate compiles the client: each crate that polls the future of an `async fn` compiles its
+    /// body.
+    fn send(&self, request: Request<Full<Bytes>>) -> Answering<'_> {
         let client = match *request.method() {
             Method::POST => &self.fresh,
             _ => &self.keeping,
         };
-        let sent = client.request(request).await;
-        sent.map_err(|error| match error.is_connect() {
-            true => Cause::Connect(error.into()),
-            false => Cause::Exchange(error.into()),
+        Box::pin(async move {
+            let sent = client.request(request).await;
+            sent.map_err(|error| match error.is_connect() {
+                true => Cause::Connect(error.into()),
+                false => Cause::Exchange(error.into()),
+            })
         })
     }
 }

@@ -73,6 +73,8 @@ mod worker;
 
 use std::sync::Arc;
 
+use std::pin::Pin;
+
 use announce::Announcing;
 pub use backoff::Backoff;
 pub use devices::{Device, Tenant};
@@ -93,12 +95,20 @@ use tokio::task::JoinSet;
 pub use trust::{Move, Trust, Verdict};
 pub use worker::{Origin, Settings, Worker};
 
+/// A worker at work. Boxed, so that only this crate compiles it: each crate that polls the future of an `async fn`
+/// compiles its body.
+pub type Working<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
 impl Worker {
     /// Works until `shutdown`: claims, runs, sweeps. Returns when every task it held is finished or
     /// given back, with the number of tasks that still ran when the stop began. Dropping the future
     /// ends everything immediately, like the death of the process, except for an engine that makes
     /// frames.
-    pub async fn work(self, shutdown: Shutdown) -> usize {
+    pub fn work(self, shutdown: Shutdown) -> Working<usize> {
+        Box::pin(self.work_until(shutdown))
+    }
+
+    async fn work_until(self, shutdown: Shutdown) -> usize {
         let worker = Arc::new(self);
         let alive = worker.backoff.readiness().alive();
         // Before the first claim, so that tasks of a dead worker run before newer ones.
@@ -137,7 +147,11 @@ impl Worker {
     /// Does only the work that needs no engine, until `shutdown`: sweeps, file removals, the
     /// search for orphans. For a process that serves only the API: its store must be tidied even
     /// without a worker.
-    pub async fn tend(self, shutdown: Shutdown) {
+    pub fn tend(self, shutdown: Shutdown) -> Working<()> {
+        Box::pin(self.tend_until(shutdown))
+    }
+
+    async fn tend_until(self, shutdown: Shutdown) {
         let worker = Arc::new(self);
         let mut sweeper = Sweeper::new(&worker);
         sweeper.sweep_once(&worker).await;
