@@ -6,7 +6,7 @@ use kinora_e2e::{DataFolder, Host, Setup, kinora, run, studio, until};
 use kinora_test_comfyui::{TestComfy, Works, edit_workflow, workflow};
 use serde_json::json;
 
-use crate::support::{Download, assert_plays, painting, quick, reaching_from};
+use crate::support::{Download, assert_plays, quick, reaching_from, shared};
 
 /// Settings under which `wan` is served by a workflow of `server`.
 fn settings(data: &DataFolder, server: &TestComfy) -> String {
@@ -46,7 +46,7 @@ fn front(data: &DataFolder, server: &TestComfy) -> Setup {
 
 /// A server whose films are those of the built-in engine.
 fn comfy() -> TestComfy {
-    let client = painting().client();
+    let client = shared().client();
     let video = client.wait_completed(client.submit(&quick("kinora-b1")).id());
     let film = Download::of(&client, &video.content()).bytes;
     let server = TestComfy::start();

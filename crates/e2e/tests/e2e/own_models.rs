@@ -46,9 +46,7 @@ draft = true
 "#;
 
 fn server() -> Server {
-    reaching_from(Setup::default().painted())
-        .config(MODELS)
-        .start()
+    reaching_from(Setup::default()).config(MODELS).start()
 }
 
 fn body(model: &str, more: Value) -> Value {

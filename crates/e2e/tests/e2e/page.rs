@@ -10,7 +10,7 @@ use std::ops::Range;
 use kinora_e2e::{Client, DataFolder, Host, Server, Setup, Video, keys, studio};
 use serde_json::json;
 
-use crate::support::{TINY, narrow, narrow_on, quick, reaching, slow, square};
+use crate::support::{TINY, fetching, narrow, narrow_on, quick, slow, square};
 
 /// Runs a scenario as the user of `client`; `obey` does what it asks for.
 fn scenario(name: &str, client: &Client, obey: impl FnMut(&str)) {
@@ -181,7 +181,7 @@ fn pictures_and_sounds_are_shown_judged_and_used() {
     host.serve("photo.png", studio::landscape("photo.png", (640, 480)));
     host.serve("small.png", studio::flat("small.png", (200, 200)));
     host.serve("tone.wav", studio::tone("tone.wav", 440, 3.0));
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let address = host.url("");
     scenario_beside(address.trim_end_matches('/'), "references", &client, |_| ());
 }

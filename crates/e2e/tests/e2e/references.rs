@@ -6,7 +6,7 @@ use std::path::Path;
 use kinora_e2e::{Client, Host, Setup, Video, is_once, studio, until};
 use serde_json::{Value, json};
 
-use crate::support::{busy, narrow, quick, reaching, reaching_from, shared, slow};
+use crate::support::{busy, fetching, narrow, quick, reaching_from, shared, slow};
 
 fn with_first_frame(url: &str) -> Value {
     let mut body = quick("kinora-b1");
@@ -43,7 +43,7 @@ fn kept_references(data: &Path) -> usize {
 #[test]
 fn what_is_no_usable_reference_fails_the_task_with_its_code() {
     let host = Host::start();
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let wide = studio::picture("wide.png", (1200, 300), "red");
     let cases = [
         ("gone.png", None, "reference_unreachable"),
@@ -84,7 +84,7 @@ fn what_is_no_usable_reference_fails_the_task_with_its_code() {
 #[test]
 fn a_failed_task_says_which_reference_failed_and_how_far_it_came() {
     let host = Host::start();
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let good = host.serve("good.png", studio::picture("good.png", (300, 300), "red"));
     let text = host.serve("text.png", b"<html>not a picture</html>".to_vec());
     let no_image = "the file is not an image that can be read (JPEG, PNG, WebP or GIF).";
@@ -105,7 +105,7 @@ fn a_failed_task_says_which_reference_failed_and_how_far_it_came() {
 #[test]
 fn sounds_that_cannot_be_used_fail_the_task_with_their_code() {
     let host = Host::start();
-    let client = reaching().newcomer();
+    let client = fetching().newcomer();
     let image = host.serve("red.png", studio::picture("red.png", (300, 300), "red"));
     let long = |name: &str| host.serve(name, studio::tone(name, 440, 10.0));
     let cases = [

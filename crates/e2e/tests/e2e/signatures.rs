@@ -201,8 +201,8 @@ fn front(upstream: &Server) -> Setup {
 fn films_of_other_servers_are_signed_unless_their_maker_has_signed_them() {
     let (theirs, ours) = (Studio::new(), Studio::new());
     for (upstream, signs) in [
-        (Setup::default().painted(), true),
-        (theirs.signing(Setup::default().painted()), false),
+        (Setup::default(), true),
+        (theirs.signing(Setup::default()), false),
     ] {
         let upstream = upstream.start();
         let front = ours.signing(front(&upstream)).start();

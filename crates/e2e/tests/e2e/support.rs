@@ -17,24 +17,12 @@ pub(crate) fn shared() -> &'static Server {
     SERVER.get_or_init(|| crate::setup().start())
 }
 
-/// The same for topics that look at clips.
-pub(crate) fn painting() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| Setup::default().painted().start())
-}
-
 /// A service that fetches references from this machine as well: from a test's own [`Host`].
 ///
 /// [`Host`]: kinora_e2e::Host
 pub(crate) fn fetching() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| reaching_from(crate::setup()).start())
-}
-
-/// The same for topics that look at clips.
-pub(crate) fn reaching() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(|| reaching_from(Setup::default().painted()).start())
 }
 
 /// The same of another service.

@@ -84,7 +84,7 @@ fn submitted(front: &Server, hold: &Hold) -> String {
 
 #[test]
 fn a_video_is_the_one_that_the_upstream_made() {
-    let upstream = reaching_from(Setup::default().painted()).start();
+    let upstream = reaching_from(Setup::default()).start();
     let front = front(&DataFolder::default(), &upstream).start();
     let client = front.client();
     let host = Host::start();

@@ -241,7 +241,9 @@ fn a_refuses_automatic_duration() {
 
 #[test]
 fn b_chooses_the_duration() {
-    let client = fetching().newcomer();
+    // Its longer clip is one that other tests want to be slow.
+    let server = crate::setup().set("LONG_CLIP_FRAME_MS", 0).start();
+    let client = server.client();
     let prompts = [
         "A cat.",
         "Shot 1: a cat wakes. Shot 2: it stretches. Shot 3: it walks to the window. Shot 4: rain \

@@ -18,6 +18,7 @@ mod licences;
 mod links;
 mod modules;
 mod overview;
+mod promises;
 mod reference;
 mod release;
 mod scripts;

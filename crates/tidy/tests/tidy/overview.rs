@@ -27,6 +27,7 @@ fn the_rule_of_arrows_names_every_crate_of_the_service() {
         "fuzz",
         "sim",
         "test-comfyui",
+        "test-engine",
         "test-postgres",
         "test-s3",
         "tidy",

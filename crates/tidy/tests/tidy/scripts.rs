@@ -62,7 +62,11 @@ fn leaves_early(line: &str) -> Option<String> {
             "sed" => command
                 .split_whitespace()
                 .any(|word| word.trim_matches(['\'', '}', ';']).ends_with('q')),
-            "awk" => command.contains("exit"),
+            "awk" => reader
+                .split('\'')
+                .nth(1)
+                .unwrap_or_default()
+                .contains("exit"),
             _ => false,
         }
     });

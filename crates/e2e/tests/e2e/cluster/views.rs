@@ -21,7 +21,7 @@ fn a_preview_and_a_place_in_the_queue_are_shown_by_an_api_that_did_not_take_the_
     until("the places of all", || {
         (places() == [Some(0), Some(1), Some(2)]).then_some(())
     });
-    let worker = narrow_on(&cluster.machine()).as_worker().painted();
+    let worker = narrow_on(&cluster.machine()).as_worker();
     let _worker = cluster.process(worker).start();
     other.wait_working(&ids[0]);
     until("the others to move up", || {
