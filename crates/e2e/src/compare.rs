@@ -139,6 +139,17 @@ pub fn share_at(sound: &[f32], hz: f64) -> f64 {
     if powers > 0.0 { tones / powers } else { 0.0 }
 }
 
+/// The size at which results are compared with what was given, in pixels.
+pub const COVER: (usize, usize) = (854, 480);
+
+/// A given picture as it fills a frame of [`COVER`]; `name` tells its format.
+pub fn given(bytes: &[u8], name: &str) -> Frame {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    Frame::all_of(&path, COVER).remove(0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,15 +180,4 @@ mod tests {
         assert!(share_at(&tone, 700.0) > 0.95, "{}", share_at(&tone, 700.0));
         assert!(share_at(&tone, 1500.0) < 0.01);
     }
-}
-
-/// The size at which results are compared with what was given, in pixels.
-pub const COVER: (usize, usize) = (854, 480);
-
-/// A given picture as it fills a frame of [`COVER`]; `name` tells its format.
-pub fn given(bytes: &[u8], name: &str) -> Frame {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(name);
-    std::fs::write(&path, bytes).unwrap();
-    Frame::all_of(&path, COVER).remove(0)
 }

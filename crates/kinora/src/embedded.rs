@@ -48,7 +48,7 @@ impl Embedded {
                 data: Some(data.to_owned()),
                 config: None,
             },
-            listen: Some("127.0.0.1:0".parse().map_err(|error| format!("{error}"))?),
+            listen: Some("127.0.0.1:0".parse()?),
             base_url: None,
             no_worker: false,
             log_format: None,
@@ -73,7 +73,7 @@ impl Embedded {
                     &dispatch,
                     Signals::Test(received),
                     &opened,
-                )
+                );
             })
             .map_err(|error| error.to_string())?;
         let ended = |_| "the service ended while it started".to_owned();

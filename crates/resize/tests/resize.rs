@@ -202,7 +202,7 @@ fn a_thumbnail_looks_like_that_of_the_wider_filter() {
         let (across, down) = (f64::from(x), f64::from(y));
         let waves =
             (across / 5.0).sin() * 30.0 + (across / 60.0).sin() * 40.0 + (down / 25.0).cos() * 50.0;
-        let edge = if (x / 37 + y / 23) % 2 == 0 {
+        let edge = if (x / 37 + y / 23).is_multiple_of(2) {
             30.0
         } else {
             -30.0

@@ -80,7 +80,7 @@ impl Scenes {
 
     /// The frame with this number, `[height][width][3] u8`; each is asked for once, in order.
     pub(crate) fn frame(&mut self, number: u32) -> Result<&[u8], EngineError> {
-        if number > 0 && number % self.fps == 0 {
+        if number > 0 && number.is_multiple_of(self.fps) {
             self.colours.rotate_left(1);
             self.bars = bars(self.size, &self.colours);
         }

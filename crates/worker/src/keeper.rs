@@ -110,8 +110,7 @@ impl LeaseKeeper {
             return;
         }
         let leases: Vec<Lease> = held.iter().map(|(lease, _)| lease.clone()).collect();
-        // A store that does not answer must not delay the check for expiry below.
-        let patience = Duration::from_millis((self.lease_ms / 6).max(1));
+        let patience = self.patience(&held);
         if let Ok(Ok(lost)) = timeout(patience, work.lost(&leases)).await {
             for (place, how) in lost {
                 if let Some((_, kept)) = held.get(place) {
@@ -128,6 +127,22 @@ impl LeaseKeeper {
                 kept.end(Gone::RanOut);
             }
         }
+    }
+
+    /// How long the store may take for each answer of a round, so that one that does not answer delays the check for
+    /// expiry by a third of a lease at most.
+    ///
+    /// After a pause of the process, leases have run out before anybody could renew them: usually nobody else has noticed,
+    /// and the store may need a while to wake up too. Then it has the length of a lease. A run that goes on for so long
+    /// although another worker has its task cannot publish: the store refuses its token.
+    fn patience(&self, held: &[(Lease, Arc<Kept>)]) -> Duration {
+        let now_ms = self.clock.steady_ms();
+        let has_run_out = |kept: &Kept| {
+            kept.gone.borrow().is_none() && kept.until_ms.load(Ordering::Acquire) <= now_ms
+        };
+        let after_pause = held.iter().any(|(_, kept)| has_run_out(kept));
+        let part = if after_pause { 1 } else { 6 };
+        Duration::from_millis((self.lease_ms / part).max(1))
     }
 
     /// Whether a third of the lease has passed, or there is progress to report.
@@ -283,4 +298,41 @@ async fn keep_all(
 /// In whole percent, never 100, which is for completed tasks.
 pub(crate) fn percent(progress: &Progress) -> u8 {
     (progress.fraction() * 100.0).clamp(0.0, 99.0) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::{ManualClock, TaskId};
+
+    use super::*;
+
+    const LEASE_MS: u64 = 30_000;
+
+    #[test]
+    fn p05_after_a_pause_of_the_process_the_store_has_a_whole_lease_to_answer() {
+        let clock = Arc::new(ManualClock::at(1_000_000));
+        let keeper = LeaseKeeper::new(clock.clone(), LEASE_MS);
+        let lease = Lease {
+            task: TaskId::from_parts(1, [0; 10]),
+            token: 1,
+        };
+        let kept = keeper.keep(
+            lease.clone(),
+            clock.steady_ms(),
+            "engine".to_owned(),
+            Control::default(),
+        );
+        let patience_ms = || {
+            let held: Vec<_> = keeper.lock().clone().into_iter().collect();
+            keeper.patience(&held).as_millis() as u64
+        };
+        clock.advance(LEASE_MS - 1);
+        assert_eq!(patience_ms(), LEASE_MS / 6);
+        clock.advance(2 * LEASE_MS);
+        assert_eq!(patience_ms(), LEASE_MS);
+        // A run that has been told to stop waits for nothing.
+        keeper.lock()[&lease].end(Gone::RanOut);
+        assert_eq!(patience_ms(), LEASE_MS / 6);
+        drop(kept);
+    }
 }

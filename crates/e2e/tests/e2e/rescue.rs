@@ -56,7 +56,12 @@ fn p05_a_process_that_stands_still_for_two_leases_completes_its_task_once() {
     hang(&server);
     assert_ended_once(&server, running.id());
     assert_ended_once(&server, waiting.id());
-    assert_eq!(starts(&server, running.id()), 1, "it has cost an attempt");
+    let log = server.log();
+    assert_eq!(
+        starts(&server, running.id()),
+        1,
+        "it has cost an attempt: {log}"
+    );
 }
 
 #[test]
