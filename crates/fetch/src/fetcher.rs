@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -168,7 +169,18 @@ impl Fetcher {
 
     /// Resolves, checks and connects. A timeout here is not `Timeout`: a filtered port must look
     /// like a closed one.
-    async fn reach(
+    ///
+    /// Boxed, so that only this crate compiles it: each crate that polls the future of an `async fn` compiles its body.
+    fn reach<'a>(
+        &'a self,
+        url: &'a Url,
+        project: &'a str,
+        patience: &'a mut Patience,
+    ) -> Pin<Box<dyn Future<Output = Result<Connection, FetchError>> + Send + 'a>> {
+        Box::pin(self.connect(url, project, patience))
+    }
+
+    async fn connect(
         &self,
         url: &Url,
         project: &str,

@@ -17,15 +17,13 @@ use scenes::Scenes;
 const FPS: u32 = 24;
 /// Length of a clip whose request leaves it open: a second more for each sentence.
 const AUTO_SECONDS: u32 = 2;
-/// Loudness of sound that is not the caller's.
-const TONE_LEVEL: f32 = 0.2;
 
 /// The engine. Equal specs, with equal materials, give equal clips.
 ///
 /// - Text alone: eight bars whose colours depend on prompt and seed, and move on by one place each second.
 /// - A first frame is held for the first third, a last frame for the last; the bars are between them.
 /// - Reference images follow each other, each for an equal part, under a strip of the bars.
-/// - Reference sounds follow each other; without one, a tone depends on the seed.
+/// - Reference sounds follow each other; without one there is silence.
 /// - An edit mixes its source with the bars, by its strength.
 #[derive(Debug)]
 pub struct Bars {
@@ -109,30 +107,12 @@ pub fn generate(job: &Job<'_>, sink: &mut dyn Sink, control: &Control) -> Result
     control.report(Stage::Finishing, 1.0)
 }
 
-/// The reference sounds, one after the other, or a tone; cut to the clip's length, or followed by silence.
+/// The reference sounds, one after the other, cut to the clip's length or followed by silence, which costs little to
+/// encode.
 fn sound(job: &Job<'_>) -> Vec<f32> {
     let samples = u64::from(job.clip.frames) * u64::from(SAMPLE_RATE_HZ) / u64::from(job.clip.fps);
-    let values = samples as usize * usize::from(CHANNELS);
-    let audios = &job.materials.audios;
-    let mut pcm: Vec<f32> = if audios.is_empty() {
-        // Two hundred tones, 5 Hz apart.
-        let hz = 200 + job.spec.seed % 200 * 5;
-        let step = std::f32::consts::TAU * hz as f32 / SAMPLE_RATE_HZ as f32;
-        // One second, again and again: its tone is whole by then.
-        let second: Vec<f32> = (0..SAMPLE_RATE_HZ)
-            .flat_map(|sample| {
-                let level = (step * sample as f32).sin() * TONE_LEVEL;
-                [level; CHANNELS as usize]
-            })
-            .collect();
-        second.into_iter().cycle().take(values).collect()
-    } else {
-        audios
-            .iter()
-            .flat_map(|sound| &sound.pcm)
-            .copied()
-            .collect()
-    };
-    pcm.resize(values, 0.0);
+    let given = job.materials.audios.iter().flat_map(|sound| &sound.pcm);
+    let mut pcm: Vec<f32> = given.copied().collect();
+    pcm.resize(samples as usize * usize::from(CHANNELS), 0.0);
     pcm
 }
