@@ -1,5 +1,5 @@
 //! The service inside the process of a test: the same composition as `kinora serve`, with a runtime, a log and a stop
-//! of its own. Signals of the process, its standard error, metrics and the limits of its files are not touched.
+//! of its own. Signals of the process, its standard error and its metrics are not touched.
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
