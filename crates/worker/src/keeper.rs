@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub(crate) struct LeaseKeeper {
     leases: Mutex<BTreeMap<Lease, Arc<Kept>>>,
     clock: Arc<dyn Clock>,
     lease_ms: u64,
+    /// Whether the store answered all of the last round.
+    was_answered: AtomicBool,
 }
 
 /// A lease in the keeper's care.
@@ -66,6 +68,7 @@ impl LeaseKeeper {
             leases: Mutex::default(),
             clock,
             lease_ms,
+            was_answered: AtomicBool::new(true),
         })
     }
 
@@ -110,8 +113,11 @@ impl LeaseKeeper {
             return;
         }
         let leases: Vec<Lease> = held.iter().map(|(lease, _)| lease.clone()).collect();
-        let patience = self.patience(&held);
-        if let Ok(Ok(lost)) = timeout(patience, work.lost(&leases)).await {
+        let begun_ms = self.clock.steady_ms();
+        let patience = self.patience(&held, begun_ms);
+        let lost = timeout(patience, work.lost(&leases)).await;
+        let was_told = lost.is_ok();
+        if let Ok(Ok(lost)) = lost {
             for (place, how) in lost {
                 if let Some((_, kept)) = held.get(place) {
                     kept.end(Gone::Lost(how));
@@ -120,27 +126,33 @@ impl LeaseKeeper {
         }
         let due = held.iter().filter(|(_, kept)| self.is_due(kept));
         let renewals = join_all(due.map(|(lease, kept)| self.renew(work, lease, kept, outage)));
-        let _ = timeout(patience, renewals).await;
-        let now_ms = self.clock.steady_ms();
+        let was_renewed = timeout(patience, renewals).await.is_ok();
+        // The time of both answers, and more: the process stood still, which says nothing of the store.
+        let round_ms_max = 2 * patience.as_millis() as u64 + self.lease_ms / 3;
+        let stood_still = self.clock.steady_ms().saturating_sub(begun_ms) > round_ms_max;
+        let was_answered = stood_still || was_told && was_renewed;
+        self.was_answered.store(was_answered, Ordering::Release);
+        // Not by the time of now: if the process stood still during this round, even a renewal that the store has granted
+        // counts from before that, and the next round asks again.
         for (_, kept) in &held {
-            if kept.until_ms.load(Ordering::Acquire) <= now_ms {
+            if kept.until_ms.load(Ordering::Acquire) <= begun_ms {
                 kept.end(Gone::RanOut);
             }
         }
     }
 
-    /// How long the store may take for each answer of a round, so that one that does not answer delays the check for
-    /// expiry by a third of a lease at most.
+    /// How long the store may take for each of the two answers of a round that begins at `now_ms`. One that does not answer
+    /// delays the check for expiry by a third of a lease at most.
     ///
-    /// After a pause of the process, leases have run out before anybody could renew them: usually nobody else has noticed,
-    /// and the store may need a while to wake up too. Then it has the length of a lease. A run that goes on for so long
-    /// although another worker has its task cannot publish: the store refuses its token.
-    fn patience(&self, held: &[(Lease, Arc<Kept>)]) -> Duration {
-        let now_ms = self.clock.steady_ms();
+    /// After a pause of the process, leases have run out although the store answered until then: usually nobody else has
+    /// noticed, and the store may need a while to wake up too. Then it has the length of a lease. A run that goes on for
+    /// so long although another worker has its task cannot publish: the store refuses its token.
+    fn patience(&self, held: &[(Lease, Arc<Kept>)], now_ms: SteadyMs) -> Duration {
         let has_run_out = |kept: &Kept| {
             kept.gone.borrow().is_none() && kept.until_ms.load(Ordering::Acquire) <= now_ms
         };
-        let after_pause = held.iter().any(|(_, kept)| has_run_out(kept));
+        let answered = self.was_answered.load(Ordering::Acquire);
+        let after_pause = answered && held.iter().any(|(_, kept)| has_run_out(kept));
         let part = if after_pause { 1 } else { 6 };
         Duration::from_millis((self.lease_ms / part).max(1))
     }
@@ -324,12 +336,17 @@ mod tests {
         );
         let patience_ms = || {
             let held: Vec<_> = keeper.lock().clone().into_iter().collect();
-            keeper.patience(&held).as_millis() as u64
+            let patience = keeper.patience(&held, clock.steady_ms());
+            patience.as_millis() as u64
         };
         clock.advance(LEASE_MS - 1);
         assert_eq!(patience_ms(), LEASE_MS / 6);
         clock.advance(2 * LEASE_MS);
         assert_eq!(patience_ms(), LEASE_MS);
+        // It did not answer before either: that is no pause.
+        keeper.was_answered.store(false, Ordering::Release);
+        assert_eq!(patience_ms(), LEASE_MS / 6);
+        keeper.was_answered.store(true, Ordering::Release);
         // A run that has been told to stop waits for nothing.
         keeper.lock()[&lease].end(Gone::RanOut);
         assert_eq!(patience_ms(), LEASE_MS / 6);
