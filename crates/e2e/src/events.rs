@@ -71,6 +71,18 @@ impl Events {
             }
         }
     }
+
+    /// The events up to the one that says that this task has ended.
+    pub fn until_ended(&mut self, id: &str) -> Vec<Event> {
+        let mut events = Vec::new();
+        loop {
+            events.push(self.next().unwrap());
+            let last = &events.last().unwrap().video;
+            if last.id() == id && last.is_finished() {
+                return events;
+            }
+        }
+    }
 }
 
 impl Iterator for Events {

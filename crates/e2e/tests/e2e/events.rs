@@ -1,12 +1,12 @@
-//! Server-sent events: every change reaches those whom it concerns, in order, and nobody else; a broken stream goes
-//! on where it broke.
+//! Server-sent events across restarts and stops, and what readers that do not read cost the process. The rest is in
+//! `tests/http/events.rs`.
 
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::thread;
 
-use kinora_e2e::{Client, Event, Events, Hold, Server, Setup, raw};
+use kinora_e2e::{Client, Event, Hold, Server, Setup, raw};
 use serde_json::{Value, json};
 
 use crate::support::{narrow, quick, square};
@@ -25,25 +25,13 @@ fn cancel(client: &Client, id: &str) {
     assert_eq!(cancelled.video().status(), "failed");
 }
 
-/// The events up to the one that says that this task has ended.
-fn until_ended(stream: &mut Events, id: &str) -> Vec<Event> {
-    let mut events = Vec::new();
-    loop {
-        events.push(stream.next().unwrap());
-        let last = &events.last().unwrap().video;
-        if last.id() == id && last.is_finished() {
-            return events;
-        }
-    }
-}
-
 #[test]
 fn a_stream_that_is_resumed_after_a_restart_misses_nothing() {
     let server = narrow().start();
     let client = server.client();
     let done = client.submit(&square("kinora-b1")).id().to_owned();
     let mut stream = client.events(ALL, None);
-    let last = until_ended(&mut stream, &done).pop().unwrap();
+    let last = stream.until_ended(&done).pop().unwrap();
     let next = client.submit(&square("kinora-b1")).id().to_owned();
     client.wait_completed(&next);
     let data = server.data().clone();

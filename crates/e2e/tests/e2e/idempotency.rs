@@ -1,4 +1,4 @@
-//! `Idempotency-Key`: the same request with the same key is the same task.
+//! `Idempotency-Key` across restarts. The rest is in `tests/http/idempotency.rs`.
 
 use kinora_e2e::{Client, Reply, Server, Setup};
 use serde_json::Value;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 
-use kinora_e2e::{Client, Event, Events, Server, keys, raw, until};
+use kinora_e2e::{Client, Event, Server, keys, raw, until};
 
 use crate::support::{busy, quick, shared, square};
 
@@ -122,25 +122,13 @@ fn p07_a_project_s_stream_tells_of_all_its_tasks_and_of_no_other() {
     }
 }
 
-/// The events up to the one that says that this task has ended.
-fn until_ended(stream: &mut Events, id: &str) -> Vec<Event> {
-    let mut events = Vec::new();
-    loop {
-        events.push(stream.next().unwrap());
-        let last = &events.last().unwrap().video;
-        if last.id() == id && last.is_finished() {
-            return events;
-        }
-    }
-}
-
 #[test]
 fn a_project_s_stream_goes_on_where_it_broke() {
     let client = shared().newcomer();
     let submit = || client.submit(&square("kinora-b1")).id().to_owned();
     let mut stream = client.events(ALL, None);
     let first = submit();
-    let last = until_ended(&mut stream, &first).pop().unwrap();
+    let last = stream.until_ended(&first).pop().unwrap();
     drop(stream);
     // Meanwhile one ends, and one is removed.
     let (second, gone) = (submit(), submit());
@@ -154,7 +142,7 @@ fn a_project_s_stream_goes_on_where_it_broke() {
         (&*second, "completed")
     );
     let third = submit();
-    let events = until_ended(&mut stream, &third);
+    let events = stream.until_ended(&third);
     assert!(
         events.iter().all(|event| event.video.id() == third),
         "{events:#?}"
@@ -164,7 +152,7 @@ fn a_project_s_stream_goes_on_where_it_broke() {
     // Nothing has happened: the next event is of a new task.
     let mut stream = client.events(ALL, Some(&last.id));
     let fourth = submit();
-    let events = until_ended(&mut stream, &fourth);
+    let events = stream.until_ended(&fourth);
     assert!(
         events.iter().all(|event| event.video.id() == fourth),
         "{events:#?}"
