@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kinora_engine import ContentPolicy, Description, Engine, Features, Frames, Job, Output, Unsupported
+from kinora_engine import Broken, ContentPolicy, Description, Engine, Features, Frames, Job, Output, Unsupported
 
 ALL = Features(
     text_to_video=True,
@@ -125,6 +125,22 @@ class Script(Base):
 
     def allocator(self, job: Job) -> Iterator[Output]:
         raise RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory")
+        yield
+
+    def poisoned(self, job: Job) -> Iterator[Output]:
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+        yield
+
+    def accelerator(self, job: Job) -> Iterator[Output]:
+        raise type("AcceleratorError", (RuntimeError,), {})("device-side assert triggered")
+        yield
+
+    def lost(self, job: Job) -> Iterator[Output]:
+        raise Broken("the device is gone")
+        yield
+
+    def runtime(self, job: Job) -> Iterator[Output]:
+        raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
         yield
 
     def policy(self, job: Job) -> Iterator[Output]:

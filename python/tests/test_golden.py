@@ -59,6 +59,7 @@ class Golden(unittest.TestCase):
             ended(Cancelled(), True),
             ended(Unsupported("no such size"), False),
             ended(OutOfMemory("device 0"), False),
+            ended(type("AcceleratorError", (RuntimeError,), {})("CUDA error: an illegal memory access was encountered"), False),
             ended(ValueError("bad step"), False),
             ended(ContentPolicy("refused"), False),
         ]

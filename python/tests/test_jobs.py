@@ -33,6 +33,7 @@ class Jobs(unittest.TestCase):
             ("refuses", "unsupported", "only at night"),
             ("policy", "failed", "not this"),
             ("breaks", "failed", "KeyError: 'a key'"),
+            ("runtime", "failed", "mat1 and mat2"),
         ]
         with support.host() as host:
             host.open()
@@ -42,6 +43,20 @@ class Jobs(unittest.TestCase):
                     self.assertEqual(result.outcome, outcome)
                     self.assertIn(words, result.message)
                     self.assertEqual(result.code, "content_policy" if prompt == "policy" else None)
+
+    def test_a_broken_device_ends_the_process(self) -> None:
+        cases = [
+            ("poisoned", "illegal memory access"),
+            ("accelerator", "device-side assert"),
+            ("lost", "the device is gone"),
+        ]
+        for prompt, words in cases:
+            with self.subTest(prompt), support.host() as host:
+                host.open()
+                result = host.run(job(prompt=prompt))
+                self.assertEqual(result.outcome, "broken")
+                self.assertIn(words, result.message)
+                self.assertEqual(host.process.wait(timeout=30), 70)
 
     def test_mistakes_are_explained(self) -> None:
         cases = [

@@ -114,11 +114,13 @@ mod tests {
                 model: model.to_owned(),
                 engine: "storyboard/1".to_owned(),
                 device: None,
+                is_available: true,
             }],
             slots: 1,
             started_at_ms: 0,
             state: WorkerState::Serving,
             devices: Vec::new(),
+            places: Vec::new(),
         }
     }
 

@@ -110,6 +110,9 @@ impl Health {
         }
         self.readiness.standstill().map(|why| match why {
             Standstill::Results => "The result store is not writable; accepted tasks wait.",
+            Standstill::Engines => {
+                "Every device or server of every engine is in quarantine; accepted tasks wait."
+            }
             Standstill::Worker => {
                 "The worker has died; accepted tasks wait until the service is restarted."
             }

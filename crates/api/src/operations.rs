@@ -2,7 +2,9 @@
 //! top` prints the same JSON for programs.
 
 use axum::extract::State;
-use kinora_store::{LivingWorker, ModelQueue, Overview, RunningTask, ServedModel, SharedDevice};
+use kinora_store::{
+    LivingWorker, ModelQueue, Overview, RunningTask, ServedModel, SharedDevice, WorkerPlace,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -86,6 +88,29 @@ struct Worker {
     seen_seconds_ago: u64,
     /// The devices that engines of the worker share.
     devices: Vec<WorkerDevice>,
+    /// The devices and servers of the worker's engines, each of which can fail by itself.
+    places: Vec<EnginePlace>,
+}
+
+/// A device or a server of an engine.
+#[derive(Debug, Serialize, ToSchema)]
+struct EnginePlace {
+    /// Name of the engine in the worker's configuration.
+    engine: String,
+    /// Name of the device, or base URL of the server.
+    name: String,
+    /// `available`, `paused` after a failure, or `quarantined`: one task at a time tries it.
+    state: &'static str,
+    /// Number of the worker's tasks there.
+    running: u64,
+    /// Number of runs there since the worker started.
+    attempts: u64,
+    /// Number of failures there since the worker started.
+    failures: u64,
+    /// Seconds in quarantine since the worker started.
+    quarantined_seconds: u64,
+    /// The error of the last failure; `null` if there was none.
+    last_error: Option<String>,
 }
 
 /// A device whose memory engines share.
@@ -125,6 +150,8 @@ struct WorkerModel {
     engine: String,
     /// Device that the engine computes on; `null` if the engine chooses.
     device: Option<String>,
+    /// Whether the engine can work: not while all its places are in quarantine.
+    available: bool,
 }
 
 /// Counts of tasks.
@@ -184,6 +211,7 @@ impl From<LivingWorker> for Worker {
             model: served.model,
             engine: served.engine,
             device: served.device,
+            available: served.is_available,
         };
         Self {
             id: worker.id,
@@ -196,6 +224,22 @@ impl From<LivingWorker> for Worker {
             started_at: worker.started_at_ms / 1000,
             seen_seconds_ago: living.seen_ms_ago / 1000,
             devices: worker.devices.into_iter().map(WorkerDevice::from).collect(),
+            places: worker.places.into_iter().map(EnginePlace::from).collect(),
+        }
+    }
+}
+
+impl From<WorkerPlace> for EnginePlace {
+    fn from(place: WorkerPlace) -> Self {
+        Self {
+            engine: place.engine,
+            name: place.name,
+            state: place.state.name(),
+            running: place.running,
+            attempts: place.attempts,
+            failures: place.failures,
+            quarantined_seconds: place.quarantined_seconds,
+            last_error: place.last_error,
         }
     }
 }

@@ -1,7 +1,10 @@
 //! A workflow as an engine of finished films. It does not inspect the film.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
-use kinora_contract::{VideoSpec, Warning, WarningCode};
+use kinora_contract::{FailureCode, VideoSpec, Warning, WarningCode};
+use kinora_engine::places::Places;
 use kinora_engine::{
     Description, EngineError, FilmEngine, FilmJob, ServerReport, refuse_unsupported,
 };
@@ -58,8 +61,12 @@ impl FilmEngine for ComfyEngine {
                 Ok(())
             }
             Err(ComfyError::Cancelled) => Err(EngineError::Cancelled),
-            Err(error) => Err(told(&error)),
+            Err(error) => Err(engine_error(&error)),
         }
+    }
+
+    fn places(&self) -> Option<&Arc<Places>> {
+        Some(&self.comfy.0.places)
     }
 
     async fn call_off(&self, ticket: &str) -> Result<(), EngineError> {
@@ -69,7 +76,7 @@ impl FilmEngine for ComfyEngine {
         match self.comfy.call_off(&ticket).await {
             // If the server is no longer configured, there is nobody to call off.
             Ok(()) | Err(ComfyError::Forgotten(_)) => Ok(()),
-            Err(error) => Err(told(&error)),
+            Err(error) => Err(engine_error(&error)),
         }
     }
 
@@ -82,9 +89,19 @@ impl FilmEngine for ComfyEngine {
     }
 }
 
-fn told(error: &ComfyError) -> EngineError {
-    EngineError::Told {
-        code: error.code(),
-        cause: chain(error),
+/// Whose failure it is: the job's, unless a node failed without a code, the film cannot be read, or
+/// the server stopped answering.
+fn engine_error(error: &ComfyError) -> EngineError {
+    let (code, cause) = (error.code(), chain(error));
+    match error {
+        ComfyError::NoPlace(_) => EngineError::NoPlace(cause),
+        ComfyError::Failed {
+            code: FailureCode::GenerationFailed,
+            ..
+        }
+        | ComfyError::Unread(_)
+        | ComfyError::Silent { .. }
+        | ComfyError::Forgotten(_) => EngineError::JobFailed { code, cause },
+        _ => EngineError::Told { code, cause },
     }
 }

@@ -3,7 +3,8 @@
 
 use std::mem;
 
-use kinora_upstream::{Cause, Choice, Slot};
+use kinora_engine::places::{Choice, Visit, Wish};
+use kinora_upstream::{Cause, Impatience};
 use serde_json::Value;
 use tokio::time::timeout;
 
@@ -40,12 +41,15 @@ impl From<ComfyError> for Miss {
 }
 
 impl Attempt<'_> {
-    /// Brings the job to a server; the slot is its place there.
-    pub(crate) async fn enter(&mut self) -> Result<Slot, ComfyError> {
+    /// Brings the job to a server, and returns its visit there.
+    pub(crate) async fn enter(&mut self) -> Result<Visit, ComfyError> {
         let bytes_max = self.shared.options.upload_bytes_max;
         let uploads = upload::read(self.job, bytes_max).await?;
-        let (mut last, mut failures) = (Cause::NoUpstream, 0);
+        let avoid = self.job.control.place.avoided();
+        let mut last = Cause::NoUpstream;
+        let mut changes = self.shared.places.changes();
         loop {
+            changes.mark_unchanged();
             if self.job.cancel.is_cancelled() {
                 return Err(ComfyError::Cancelled);
             }
@@ -53,29 +57,37 @@ impl Attempt<'_> {
             if unfit.len() == self.shared.upstreams.len() {
                 return Err(ComfyError::Unfit(self.lacking()));
             }
-            let now = self.shared.timer.now();
-            let may = |index: usize| !unfit.contains_key(&index);
-            match self.shared.pool.choose_among(now, may) {
-                Choice::Probe(index) => {
-                    let probe = async {
-                        self.shared.probe(index).await;
+            let choice = self.shared.places.choose(&Wish {
+                may: &|index| !unfit.contains_key(&index),
+                prefers: &|_| false,
+                avoid: &avoid,
+            });
+            match choice {
+                Choice::Probe(probe) => {
+                    let asking = async {
+                        self.shared.probe(probe.index).await;
                         Ok(())
                     };
-                    self.unless_cancelled(probe).await?;
+                    self.unless_cancelled(asking).await?;
                 }
                 Choice::Wait(until) => {
                     let cause = mem::replace(&mut last, Cause::NoUpstream);
-                    let wait = until.saturating_sub(now);
-                    self.patience.rest(wait, cause, failures).await?;
-                    failures += 1;
+                    let wait = until.saturating_sub(self.shared.timer.now());
+                    // Wakes up when a server is available sooner than expected.
+                    let changed = async { changes.changed().await.unwrap_or(()) };
+                    let waited = self.patience.wait_for(changed, wait, cause).await;
+                    waited.map_err(|error| match error {
+                        Impatience::Silent { cause, .. } => ComfyError::NoPlace(cause),
+                        error => error.into(),
+                    })?;
                 }
-                Choice::Take(slot) => match self.enter_at(&slot, &uploads).await {
-                    Ok(()) => return Ok(slot),
+                Choice::Take(visit) => match self.enter_at(visit.index, &uploads).await {
+                    Ok(()) => return Ok(visit),
                     Err(Miss::Next(cause)) => last = cause,
                     Err(Miss::Lacks(what)) => {
-                        let server = &self.shared.upstreams[slot.index].name;
+                        let server = &self.shared.upstreams[visit.index].name;
                         tracing::warn!(server, what, "server cannot run the workflow");
-                        self.unfit.insert(slot.index, what);
+                        self.unfit.insert(visit.index, what);
                     }
                     Err(Miss::Final(error)) => return Err(error),
                 },
@@ -92,11 +104,9 @@ impl Attempt<'_> {
         told.collect::<Vec<_>>().join("; ")
     }
 
-    async fn enter_at(&mut self, slot: &Slot, uploads: &[Upload]) -> Result<(), Miss> {
-        let server = self.server(slot.index);
-        let missing = self
-            .unless_cancelled(self.shared.missing(slot.index))
-            .await?;
+    async fn enter_at(&mut self, index: usize, uploads: &[Upload]) -> Result<(), Miss> {
+        let server = self.server(index);
+        let missing = self.unless_cancelled(self.shared.missing(index)).await?;
         if let Some(what) = missing {
             return Err(Miss::Lacks(what));
         }
@@ -106,14 +116,14 @@ impl Attempt<'_> {
             .await?
             .is_some()
         {
-            self.keep(slot.index).await?;
+            self.keep(index).await?;
             return Ok(());
         }
         let uploaded = self.unless_cancelled(self.bring(server, uploads)).await?;
         let card = &self.shared.card;
         let graph = card.fill(self.job.spec, &self.id, &uploaded)?;
         // Before the submit: a process that dies now asks there first.
-        self.keep(slot.index).await?;
+        self.keep(index).await?;
         let submitted = self.submit(server, &graph).await?;
         let miss = match submitted {
             Submitted::Accepted => {
@@ -130,7 +140,7 @@ impl Attempt<'_> {
             },
             Submitted::NotTaken(cause) => Miss::Next(cause),
             Submitted::Lacks(what) => {
-                self.shared.set_fit(slot.index, false);
+                self.shared.set_fit(index, false);
                 Miss::Lacks(what)
             }
             Submitted::Refused(cause) => Miss::Final(ComfyError::Refused(cause)),

@@ -35,6 +35,9 @@ pub enum ComfyError {
         #[source]
         cause: Cause,
     },
+    /// No server took the job for the maximum time; nothing was started.
+    #[error("no server took the job")]
+    NoPlace(#[source] Cause),
     /// The server does not know the job, or is no longer configured.
     #[error("server {0} does not know the job")]
     Forgotten(String),

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use kinora_upstream::{Cause, Slot};
+use kinora_engine::places::Visit;
+use kinora_upstream::Cause;
+use tokio::time::timeout;
 
 use crate::answer::{Seen, State};
 use crate::attempt::Attempt;
@@ -16,13 +18,13 @@ use crate::output::{FilmAt, Found, film_of};
 const BEGUN: f64 = 0.01;
 
 impl Attempt<'_> {
-    /// Waits for the job of `slot` and saves its film; returns its length in bytes.
-    pub(crate) async fn follow(&mut self, slot: &Slot) -> Result<u64, ComfyError> {
+    /// Waits for the job at its server and saves its film; returns its length in bytes.
+    pub(crate) async fn follow(&mut self, visit: &Visit) -> Result<u64, ComfyError> {
         let cancel = self.job.cancel;
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(ComfyError::Cancelled),
-            ended = self.poll_and_fetch(slot.index) => ended,
+            ended = self.poll_and_fetch(visit.index) => ended,
         }
     }
 
@@ -139,7 +141,10 @@ impl Attempt<'_> {
                     view.alive(view.fraction);
                 }
             };
-            let fetched = server.film(film, self.job.to, &mut on_bytes).await;
+            let fetched = server.film(film, self.job.to, &mut on_bytes);
+            // The same limit as for polls, in real time like the limits of sockets.
+            let fetched = timeout(patience.time_left(), fetched).await;
+            let fetched = fetched.unwrap_or_else(|_| Err(patience.overdue().into()));
             let Err(ComfyError::Busy { after, cause }) = fetched else {
                 return fetched;
             };

@@ -50,9 +50,13 @@ impl Shared {
         match self.version(index).await {
             Ok(_) => {
                 tracing::info!(server = name, "server available again");
-                self.pool.is_back(index);
+                self.places.is_back(index);
             }
             Err(error) => {
+                // Without an answer the call itself has recorded it.
+                if let ComfyError::Refused(cause) = &error {
+                    self.places.outage(index, &cause.to_string());
+                }
                 tracing::debug!(
                     server = name,
                     error = chain(&error),

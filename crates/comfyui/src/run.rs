@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use kinora_engine::FilmJob;
-use kinora_upstream::{Patience, Slot};
+use kinora_engine::places::Visit;
+use kinora_upstream::Patience;
 use tokio::time::timeout;
 
 use crate::attempt::{Attempt, View};
@@ -46,7 +47,10 @@ impl Comfy {
                 None => attempt.enter().await,
             };
             let ended = match entered {
-                Ok(slot) => attempt.follow(&slot).await,
+                Ok(visit) => {
+                    job.control.place.choose(&self.0.places, visit.index);
+                    attempt.follow(&visit).await
+                }
                 Err(error) => Err(error),
             };
             match ended {
@@ -91,12 +95,12 @@ impl Comfy {
 
 impl Attempt<'_> {
     /// Goes back to the job of an earlier attempt.
-    fn resume(&mut self, ticket: Ticket) -> Result<Slot, ComfyError> {
+    fn resume(&mut self, ticket: Ticket) -> Result<Visit, ComfyError> {
         let Some(index) = self.shared.index_of(&ticket.comfyui) else {
             return Err(ComfyError::Forgotten(ticket.comfyui));
         };
         self.at = Some(index);
         self.id = ticket.prompt_id;
-        Ok(self.shared.pool.take(index))
+        Ok(self.shared.places.visit(index))
     }
 }

@@ -1,11 +1,12 @@
-//! The calls to one server, each bounded. What an answer says of the server's health goes to the pool.
+//! The calls to one server, each bounded. What an answer says of the server's health
+//! is recorded with its place.
 
 use std::path::Path;
 use std::time::Duration;
 
 use hyper::Method;
 use kinora_upstream::{
-    Call, Cause, Content, Encoded, Part, Reply, ResultError, Saved, Upstream, encode_form,
+    Call, Cause, Content, Encoded, Part, Reply, ResultError, Saved, Upstream, chain, encode_form,
     retry_after, save_result, shown,
 };
 use serde_json::{Value, json};
@@ -144,7 +145,7 @@ impl<'a> Server<'a> {
         let reply = match self.post(&["prompt"], &json_body(&body), limit).await {
             Ok(reply) => reply,
             Err(cause) => {
-                self.note_failure();
+                self.note_outage(&cause);
                 return match cause.is_ambiguous() {
                     true => Submitted::Unclear(cause),
                     false => Submitted::NotTaken(cause),
@@ -177,7 +178,7 @@ impl<'a> Server<'a> {
     async fn accepted(&self, id: &str, reply: &Reply) -> Submitted {
         match answer::accepted(&reply.body) {
             Ok(other) if other == id => {
-                self.shared.pool.succeeded(self.index);
+                self.shared.places.answered(self.index);
                 Submitted::Accepted
             }
             // We could not find the job again: it must not run.
@@ -190,8 +191,9 @@ impl<'a> Server<'a> {
                 )
             }
             Err(error) => {
-                self.note_failure();
-                Submitted::Unclear(Cause::Answer(error.into()))
+                let cause = Cause::Answer(error.into());
+                self.note_outage(&cause);
+                Submitted::Unclear(cause)
             }
         }
     }
@@ -252,7 +254,7 @@ impl<'a> Server<'a> {
         limit: Duration,
     ) -> Result<Reply, ComfyError> {
         let reply = self.post(path, body, limit).await;
-        reply.map_err(|cause| self.failed(cause))
+        reply.map_err(|cause| self.unusable(cause))
     }
 
     /// Saves a film to the new file `to`, without syncing it; returns its length in bytes.
@@ -270,7 +272,7 @@ impl<'a> Server<'a> {
             .append_pair("type", "output");
         let call = call(Method::GET, url, None, options.answer_timeout);
         let response = self.upstream().open(&call).await;
-        let response = response.map_err(|cause| self.failed(cause))?;
+        let response = response.map_err(|cause| self.unusable(cause))?;
         let saved = Saved {
             to,
             bytes_max: options.film_bytes_max,
@@ -282,8 +284,13 @@ impl<'a> Server<'a> {
         };
         let saved = save_result(response, saved, on_bytes).await;
         saved.map_err(|error| match error {
-            ResultError::Refused(reply) => self.refused(&reply),
-            ResultError::Broken(cause) => self.failed(cause),
+            ResultError::Refused(reply) => ComfyError::Busy {
+                after: retry_after(&reply.headers).unwrap_or_default(),
+                cause: reply.refusal(),
+            },
+            // It was not asked for, and would come again.
+            ResultError::Broken(cause @ Cause::Encoding(_)) => ComfyError::Unread(cause),
+            ResultError::Broken(cause) => later(cause),
             ResultError::TooLarge => ComfyError::FilmTooLarge(options.film_bytes_max),
             ResultError::Storage(error) => ComfyError::Storage(error),
         })
@@ -307,31 +314,40 @@ impl<'a> Server<'a> {
     fn read<T>(&self, read: Result<T, answer::AnswerError>) -> Result<T, ComfyError> {
         match read {
             Ok(read) => {
-                self.shared.pool.succeeded(self.index);
+                self.shared.places.answered(self.index);
                 Ok(read)
             }
-            Err(error) => Err(self.failed(Cause::Answer(error.into()))),
+            // The answer is about one job.
+            Err(error) => Err(later(Cause::Answer(error.into()))),
         }
     }
 
-    fn note_failure(&self) {
-        self.shared.pool.failed(self.index, self.shared.timer.now());
+    fn note_outage(&self, cause: &Cause) {
+        self.shared.places.outage(self.index, &chain(cause));
     }
 
     fn failed(&self, cause: Cause) -> ComfyError {
-        self.note_failure();
-        let after = Duration::ZERO;
-        ComfyError::Busy { after, cause }
+        self.note_outage(&cause);
+        later(cause)
     }
 
-    /// Tells the pool what an error status says of the server.
+    /// No answer about one job. Its content may be at fault, so the server is only if it cannot be
+    /// connected to.
+    fn unusable(&self, cause: Cause) -> ComfyError {
+        match cause {
+            Cause::Connect(_) => self.failed(cause),
+            cause => later(cause),
+        }
+    }
+
+    /// Records what an error status says of the server.
     fn note(&self, reply: &Reply) {
-        let (pool, now) = (&self.shared.pool, self.shared.timer.now());
+        let (places, refusal) = (&self.shared.places, reply.refusal());
         match reply.status {
-            429 | 503 => pool.hold(self.index, now, retry_after(&reply.headers)),
+            429 | 503 => places.hold(self.index, retry_after(&reply.headers)),
             // A wrong key, or a wrong URL.
-            300..=399 | 401..=403 => pool.broke(self.index, now),
-            _ => pool.failed(self.index, now),
+            300..=399 | 401..=403 => places.broke(self.index, &refusal.to_string()),
+            _ => self.note_outage(&refusal),
         }
     }
 
@@ -342,6 +358,14 @@ impl<'a> Server<'a> {
             after: retry_after(&reply.headers).unwrap_or_default(),
             cause: reply.refusal(),
         }
+    }
+}
+
+/// Retry when it suits; the server is not at fault.
+const fn later(cause: Cause) -> ComfyError {
+    ComfyError::Busy {
+        after: Duration::ZERO,
+        cause,
     }
 }
 

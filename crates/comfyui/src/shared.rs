@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use kinora_contract::Clock;
 use kinora_engine::KindError;
-use kinora_upstream::{Backoff, Http, HttpOptions, Key, Pool, Timer, Upstream, base_url};
+use kinora_engine::places::Places;
+use kinora_upstream::{Backoff, Http, HttpOptions, Key, Timer, Upstream, base_url, places_of};
 
 use crate::card::Card;
 use crate::options::Options;
@@ -23,7 +24,8 @@ pub(crate) struct Shared {
     pub(crate) card: Card,
     pub(crate) options: Options,
     pub(crate) upstreams: Vec<Upstream>,
-    pub(crate) pool: Arc<Pool>,
+    /// The servers as places, by the same indices.
+    pub(crate) places: Arc<Places>,
     pub(crate) timer: Arc<dyn Timer>,
     /// Measures the pace of bodies.
     pub(crate) clock: Arc<dyn Clock>,
@@ -75,7 +77,7 @@ impl Comfy {
         let backoff = Backoff::new(limits.backoff_first, limits.backoff_max, "servers");
         Ok(Self(Arc::new(Shared {
             card,
-            pool: Pool::new(upstreams.len(), options.failures_max, backoff),
+            places: places_of(&upstreams, options.failures_max, backoff, timer.clone()),
             fit: Mutex::new(vec![false; upstreams.len()]),
             options,
             upstreams,

@@ -11,6 +11,7 @@ pub struct Readiness(Arc<State>);
 #[derive(Debug, Default)]
 struct State {
     results_away: AtomicBool,
+    engines_away: AtomicBool,
     worker_dead: AtomicBool,
 }
 
@@ -19,6 +20,8 @@ struct State {
 pub enum Standstill {
     /// Results cannot be stored. The worker recovers by itself.
     Results,
+    /// Every place of every engine is in quarantine. It recovers when one of them works again.
+    Engines,
     /// The worker of this process has died. Only a restart helps.
     Worker,
 }
@@ -34,6 +37,11 @@ impl Readiness {
         self.0.results_away.store(!storable, Ordering::Release);
     }
 
+    /// Sets whether at least one engine can work.
+    pub fn set_engines_usable(&self, usable: bool) {
+        self.0.engines_away.store(!usable, Ordering::Release);
+    }
+
     /// Registers the caller as a part of the worker, until the returned value is dropped. A process
     /// without a worker registers none.
     pub fn alive(&self) -> Alive {
@@ -45,8 +53,11 @@ impl Readiness {
         if self.0.worker_dead.load(Ordering::Acquire) {
             return Some(Standstill::Worker);
         }
-        let away = self.0.results_away.load(Ordering::Acquire);
-        away.then_some(Standstill::Results)
+        if self.0.results_away.load(Ordering::Acquire) {
+            return Some(Standstill::Results);
+        }
+        let away = self.0.engines_away.load(Ordering::Acquire);
+        away.then_some(Standstill::Engines)
     }
 }
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::{EngineError, Preview};
+use crate::{EngineError, JobPlace, Preview};
 
 /// The stage of an engine's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,8 @@ pub struct Control {
     pub progress: Progress,
     /// The latest preview.
     pub preview: Preview,
+    /// Where the engine makes the clip.
+    pub place: JobPlace,
 }
 
 impl Control {

@@ -18,7 +18,24 @@ pub enum EngineError {
     /// The engine itself failed.
     #[error("generation failed: {0}")]
     Failed(String),
-    /// A failure with a public code of the contract.
+    /// The job failed at its place, and may succeed at another: a film that cannot be read, a
+    /// server's failure without a reason.
+    #[error("{code}: {cause}")]
+    JobFailed {
+        /// The failure code for the client if there is no other attempt.
+        code: FailureCode,
+        /// The private cause.
+        cause: String,
+    },
+    /// The place failed and did not begin the job: no server accepted it, or the process did not
+    /// open. The task returns to the queue without cost.
+    #[error("no place could begin the job: {0}")]
+    NoPlace(String),
+    /// The place says that it is broken. The task runs again without cost, but not forever: the job
+    /// may be what breaks it.
+    #[error("engine process is broken: {0}")]
+    Broken(String),
+    /// A failure of the job with a public code of the contract; final.
     #[error("{code}: {cause}")]
     Told {
         /// The failure code for the client.

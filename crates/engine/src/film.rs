@@ -4,11 +4,13 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::{VideoSpec, Warning};
 use tokio_util::sync::CancellationToken;
 
+use crate::places::Places;
 use crate::{Control, Description, EngineError};
 
 /// A maker of whole films. All workers of a process share one.
@@ -38,7 +40,8 @@ pub trait FilmEngine: Send + Sync {
     /// of engine made it.
     ///
     /// # Errors
-    /// [`EngineError::Cancelled`] after a cancel, otherwise [`EngineError::Told`]. If its ticket
+    /// [`EngineError::Cancelled`] after a cancel; [`EngineError::NoPlace`] if no server took the job,
+    /// [`EngineError::JobFailed`] if another server may complete it, otherwise [`EngineError::Told`]. If its ticket
     /// cannot be stored, the work stops with
     /// [`FailureCode::StorageFailed`](kinora_contract::FailureCode::StorageFailed). After an error
     /// there is no file.
@@ -55,6 +58,17 @@ pub trait FilmEngine: Send + Sync {
     /// Has the servers free the memory that they keep between films, so that another engine can use their device; the next
     /// film loads it again. Returns once the memory is free, or the servers do not free it. Films in work are not affected.
     async fn unload(&self) {}
+
+    /// The servers, each a place that can break by itself.
+    fn places(&self) -> Option<&Arc<Places>> {
+        None
+    }
+
+    /// Whether a job that failed at one server may be submitted to another without being asked: not
+    /// where each submit costs money.
+    fn repeats_failed_jobs(&self) -> bool {
+        true
+    }
 
     /// Asks each server whether it would make films, at no cost.
     async fn ask_servers(&self) -> Vec<ServerReport> {

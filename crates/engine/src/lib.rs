@@ -5,13 +5,17 @@
 
 #![forbid(unsafe_code)]
 
+use std::sync::Arc;
+
 pub mod conformance;
 mod control;
 mod error;
 mod film;
 mod grid;
+mod job_place;
 mod kind;
 mod materials;
+pub mod places;
 mod plan;
 mod preview;
 
@@ -19,12 +23,14 @@ pub use control::{Cancel, Control, Progress, Stage};
 pub use error::EngineError;
 pub use film::{FilmEngine, FilmJob, ReferenceFile, ServerReport, TicketStore};
 pub use grid::{Crop, Grid, Keep};
+pub use job_place::JobPlace;
 pub use kind::{
     EngineKind, FilesReport, FilmKind, FrameKind, KindError, Needs, Output, Program, Promises,
 };
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec, Warning};
 pub use materials::{Footage, Materials, Picture, Playback, SCRIPT_LINKS_MAX, Sound};
+use places::Places;
 pub use plan::{frames_of_edit, refuse_unsupported};
 pub use preview::Preview;
 
@@ -77,6 +83,11 @@ pub trait Engine: Planner {
     /// Frees the memory that the engine keeps between clips, so that another engine can use the device; the next clip
     /// loads it again. Blocks until the memory is free. Clips in work are not affected.
     fn unload(&self) {}
+
+    /// Where the engine computes, if that can break apart from the service.
+    fn places(&self) -> Option<&Arc<Places>> {
+        None
+    }
 }
 
 /// An engine's description of itself.

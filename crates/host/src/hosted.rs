@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use kinora_contract::{Clock, FailureCode, Stopwatch, VideoSpec, Warning};
+use kinora_engine::places::Places;
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Promises, Sink, Stage,
 };
@@ -24,7 +25,7 @@ use crate::promised::denied;
 use crate::protocol::{self, Hello, Introduction, Open};
 use crate::run::{Ended, Run};
 use crate::sandbox::{self, Confinement};
-use crate::seats::{Ready, Seats};
+use crate::seats::{Ready, Seat, Seats};
 use crate::wire::Bounds;
 
 /// How often to check for a cancel while an engine opens.
@@ -245,6 +246,28 @@ fn misspoken(what: &str) -> EngineError {
     EngineError::Failed(format!("the engine cannot be used: {what}"))
 }
 
+/// The error of a process that could not be opened. Unless the caller or this machine is the cause,
+/// the place is at fault and no task: its device may be gone. Too little memory stays the job's
+/// failure, which tells the client what to change.
+fn not_opened(error: EngineError, seat: &Seat<'_>) -> EngineError {
+    match error {
+        EngineError::Cancelled | EngineError::Told { .. } => error,
+        EngineError::OutOfMemory(_)
+        | EngineError::Crashed {
+            code: FailureCode::OutOfMemory,
+            ..
+        } => {
+            seat.record_outage(&error.to_string());
+            error
+        }
+        error => {
+            let cause = error.to_string();
+            seat.record_outage(&cause);
+            EngineError::NoPlace(cause)
+        }
+    }
+}
+
 /// The error for a process that did not start. If the system is out of descriptors, processes,
 /// memory or disk space, the error code blames the system, and the attempt does not count.
 fn not_started(error: &io::Error) -> EngineError {
@@ -302,17 +325,11 @@ impl Engine for HostedEngine {
         control: &Control,
     ) -> Result<(), EngineError> {
         let (seat, waiting) = self.seats.take(control)?;
-        let started = match waiting {
-            Some(ready) => Ok(ready),
-            None => self.start(seat.device(), control),
-        };
-        let ready = match started {
-            Ok(ready) => ready,
-            Err(error) => {
-                if !matches!(error, EngineError::Cancelled) {
-                    seat.record_crash();
-                }
-                return Err(error);
+        let ready = match waiting {
+            Some(ready) => ready,
+            None => {
+                let started = self.start(seat.device(), control);
+                started.map_err(|error| not_opened(error, &seat))?
             }
         };
         let assignment = self.assignment(job);
@@ -343,16 +360,22 @@ impl Engine for HostedEngine {
             }
             Ended::Unfit(ended) => {
                 drop(ready);
-                if matches!(ended, Err(EngineError::Crashed { .. })) {
-                    seat.record_crash();
+                if let Err(error @ (EngineError::Crashed { .. } | EngineError::Broken(_))) = &ended
+                {
+                    seat.record_outage(&error.to_string());
                 }
                 ended
             }
             Ended::Gone => {
-                seat.record_crash();
-                Err(ready.process.post_mortem())
+                let error = ready.process.post_mortem();
+                seat.record_outage(&error.to_string());
+                Err(error)
             }
         }
+    }
+
+    fn places(&self) -> Option<&Arc<Places>> {
+        Some(self.seats.places())
     }
 
     /// Ends the idle processes.

@@ -9,7 +9,6 @@
 #![forbid(unsafe_code)]
 
 mod assignment;
-mod backoff;
 mod clip_head;
 mod conduct;
 mod end_of_input;

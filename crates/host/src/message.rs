@@ -74,13 +74,16 @@ impl Ending {
             Err(EngineError::Cancelled) => Self::Cancelled,
             Err(EngineError::Unsupported(message)) => Self::Unsupported { message },
             Err(EngineError::OutOfMemory(message)) => Self::OutOfMemory { message },
-            Err(EngineError::Told { code, cause } | EngineError::Crashed { code, cause }) => {
-                Self::Failed {
-                    message: cause,
-                    code: Some(code.as_str().to_owned()),
-                }
-            }
-            Err(EngineError::Failed(cause)) => Self::failed(cause),
+            Err(EngineError::Broken(message)) => Self::Broken { message },
+            Err(
+                EngineError::Told { code, cause }
+                | EngineError::JobFailed { code, cause }
+                | EngineError::Crashed { code, cause },
+            ) => Self::Failed {
+                message: cause,
+                code: Some(code.as_str().to_owned()),
+            },
+            Err(EngineError::Failed(cause) | EngineError::NoPlace(cause)) => Self::failed(cause),
             Err(error @ EngineError::Sink(_)) => Self::failed(error.to_string()),
         }
     }
@@ -92,6 +95,7 @@ impl Ending {
             Self::Cancelled => EngineError::Cancelled,
             Self::Unsupported { message } => EngineError::Unsupported(message),
             Self::OutOfMemory { message } => EngineError::OutOfMemory(message),
+            Self::Broken { message } => EngineError::Broken(message),
             Self::Failed { message, code } => {
                 match code.and_then(|code| FailureCode::from_code(&code)) {
                     // A storage error is this machine's fault and costs no attempt: a child that

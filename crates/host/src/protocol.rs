@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::clip_head::{ClipHead, Pixels};
 
 /// The version that this service speaks.
-pub(crate) const VERSION: Version = Version { major: 1, minor: 0 };
+pub(crate) const VERSION: Version = Version { major: 1, minor: 1 };
 /// How long an engine may take to obey a cancel unless it asks for more.
 const YIELD_SECONDS: f64 = 1.5;
 /// The most that it can ask for.
@@ -264,6 +264,11 @@ pub(crate) enum Ending {
         message: String,
     },
     OutOfMemory {
+        #[serde(default)]
+        message: String,
+    },
+    /// Since 1.1: not this job's fault; the process must be replaced.
+    Broken {
         #[serde(default)]
         message: String,
     },

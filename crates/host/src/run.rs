@@ -182,11 +182,15 @@ impl<'a> Run<'a> {
 
     /// Decides whether the process can be reused after a job that it ended itself.
     fn ended(&self, result: Result<(), EngineError>) -> Ended {
-        // The process must release its memory before another one tries.
-        let is_full = matches!(result, Err(EngineError::OutOfMemory(_)));
-        match !is_full && self.has_taken_all() {
-            true => Ended::Fit(result),
-            false => Ended::Unfit(result),
+        // A process must release its memory before another one tries.
+        let must_end = matches!(
+            result,
+            Err(EngineError::OutOfMemory(_) | EngineError::Broken(_))
+        );
+        if !must_end && self.has_taken_all() {
+            Ended::Fit(result)
+        } else {
+            Ended::Unfit(result)
         }
     }
 

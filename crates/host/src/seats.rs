@@ -1,18 +1,28 @@
-//! Limits concurrent jobs per engine, and pauses restarts after consecutive crashes. Waiting
-//! callers report progress and can be cancelled.
+//! One process for each place of an engine, kept between jobs. [`Places`] decides which one takes
+//! the next job and when a process may be started. Waiting callers report progress and can be
+//! cancelled.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kinora_contract::Clock;
+use kinora_engine::places::{Choice, PlaceRules, Places, Visit, Wish};
 use kinora_engine::{Control, EngineError, Stage};
 
-use crate::backoff::Backoff;
 use crate::process::EngineProcess;
 use crate::protocol::Introduction;
 
 /// How often a waiting caller checks for a cancel.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Number of failures in a row that quarantine a device.
+const FAILURES_MAX: u32 = 3;
+/// The pause after the second failure in a row; it doubles with each further one.
+const PAUSE_FIRST: Duration = Duration::from_secs(1);
+/// The longest pause of an only device.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+/// The longest pause of one of several devices: each trial delays a task.
+const PAUSE_BESIDE_OTHERS_MAX: Duration = Duration::from_secs(300);
 
 /// A process whose engine is open.
 #[derive(Debug)]
@@ -24,125 +34,156 @@ pub(crate) struct Ready {
 /// All seats of one engine.
 #[derive(Debug)]
 pub(crate) struct Seats {
-    state: Mutex<State>,
-    changed: Condvar,
-    clock: Arc<dyn Clock>,
-}
-
-#[derive(Debug)]
-struct State {
-    /// Those that nobody has.
-    free: Vec<Place>,
-    backoff: Backoff,
-}
-
-/// Where one process can be.
-#[derive(Debug)]
-struct Place {
-    device: Option<String>,
-    /// The process of the last job.
-    idle: Option<Ready>,
+    /// `None` is a process that finds its device itself.
+    devices: Vec<Option<String>>,
+    places: Arc<Places>,
+    /// The process of the last job, by place.
+    idle: Mutex<Vec<Option<Ready>>>,
+    freed: Condvar,
 }
 
 /// The right to use one process. The process ends with it unless [`Seat::leave_to_next`] is called.
 #[derive(Debug)]
 pub(crate) struct Seat<'a> {
     seats: &'a Seats,
-    place: Place,
+    /// Ends before the next caller is woken.
+    visit: Option<Visit>,
+    index: usize,
 }
 
 impl Seats {
-    /// A seat for each device; `None` is a process that finds its device itself.
+    /// A seat for each device.
     pub(crate) fn new(devices: Vec<Option<String>>, clock: Arc<dyn Clock>) -> Self {
-        let free = devices
-            .into_iter()
-            .map(|device| Place { device, idle: None });
+        let name = |(index, device): (usize, &Option<String>)| match device {
+            Some(device) => format!("device {device}"),
+            None => format!("process {index}"),
+        };
+        let pause_max = if devices.len() > 1 {
+            PAUSE_BESIDE_OTHERS_MAX
+        } else {
+            PAUSE_MAX
+        };
+        let names = devices.iter().enumerate().map(name).collect();
+        let rules = PlaceRules {
+            jobs_max: Some(1),
+            failures_max: FAILURES_MAX,
+            pause: Box::new(move |failures| pause(failures, pause_max)),
+            probes: false,
+            are_shared: false,
+        };
         Self {
-            state: Mutex::new(State {
-                free: free.collect(),
-                backoff: Backoff::default(),
-            }),
-            changed: Condvar::new(),
-            clock,
+            idle: Mutex::new(devices.iter().map(|_| None).collect()),
+            places: Places::new(names, rules, move || clock.steady()),
+            devices,
+            freed: Condvar::new(),
         }
     }
 
-    /// Waits for a seat, and, if it has no idle process, until one may be started.
+    /// The seats as places that can fail.
+    pub(crate) const fn places(&self) -> &Arc<Places> {
+        &self.places
+    }
+
+    /// Waits for a seat other than those that `control` avoids, and, if it has no idle process,
+    /// until one may be started.
     ///
     /// # Errors
     /// [`EngineError::Cancelled`].
     pub(crate) fn take(&self, control: &Control) -> Result<(Seat<'_>, Option<Ready>), EngineError> {
-        let mut state = self.state();
+        let avoid = control.place.avoided();
+        let mut idle = self.idle();
         loop {
             control.report(Stage::Preparing, 0.0)?;
-            let may_start = !state.backoff.holds(self.clock.steady());
-            if let Some((place, ready)) = state.take(may_start) {
-                return Ok((Seat { seats: self, place }, ready));
+            bury_dead(&mut idle);
+            let choice = self.places.choose(&Wish {
+                may: &|_| true,
+                prefers: &|index| idle[index].is_some(),
+                avoid: &avoid,
+            });
+            if let Choice::Take(visit) = choice {
+                let index = visit.index;
+                control.place.choose(&self.places, index);
+                // A replaced process ends here, after its lock.
+                let found = idle[index].take();
+                drop(idle);
+                let ready = found.filter(|_| !visit.must_restart);
+                let visit = Some(visit);
+                let seats = self;
+                return Ok((
+                    Seat {
+                        seats,
+                        visit,
+                        index,
+                    },
+                    ready,
+                ));
             }
-            let waited = self.changed.wait_timeout(state, POLL_INTERVAL);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.freed.wait_timeout(idle, POLL_INTERVAL);
+            idle = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Takes the processes that have no job.
     pub(crate) fn take_idle(&self) -> Vec<Ready> {
-        let mut state = self.state();
-        let places = state.free.iter_mut();
-        places.filter_map(|place| place.idle.take()).collect()
+        self.idle().iter_mut().filter_map(Option::take).collect()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn idle(&self) -> MutexGuard<'_, Vec<Option<Ready>>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    /// A free place, if possible one with a living process; otherwise one where a process `may_start`.
-    fn take(&mut self, may_start: bool) -> Option<(Place, Option<Ready>)> {
-        for place in &mut self.free {
-            // No order killed it, so it may be replaced at once.
-            if place
-                .idle
-                .take_if(|ready| !ready.process.is_alive())
-                .is_some()
-            {
-                tracing::warn!("idle engine process died");
-            }
+/// Removes processes that died without a job: no order killed them, so they may be replaced at once.
+fn bury_dead(idle: &mut [Option<Ready>]) {
+    for place in idle {
+        let dead = place.take_if(|ready| !ready.process.is_alive());
+        if dead.is_some() {
+            tracing::warn!("idle engine process died");
         }
-        let living = self.free.iter().position(|place| place.idle.is_some());
-        let index = living.or_else(|| (may_start && !self.free.is_empty()).then_some(0))?;
-        let mut place = self.free.remove(index);
-        let ready = place.idle.take();
-        Some((place, ready))
+    }
+}
+
+/// The pause after this many failures in a row: none after the first, so that an engine that dies
+/// once is replaced at once.
+fn pause(failures: u32, max: Duration) -> Duration {
+    match failures {
+        0 | 1 => Duration::ZERO,
+        more => PAUSE_FIRST.saturating_mul(1 << (more - 2).min(16)).min(max),
     }
 }
 
 impl Seat<'_> {
     /// The device of its process.
-    pub(crate) const fn device(&self) -> Option<&String> {
-        self.place.device.as_ref()
+    pub(crate) fn device(&self) -> Option<&String> {
+        self.seats.devices[self.index].as_ref()
     }
 
-    /// Returns the process for the next job, and resets the back-off.
-    pub(crate) fn leave_to_next(mut self, ready: Ready) {
-        self.seats.state().backoff.reset();
-        self.place.idle = Some(ready);
+    /// Returns the process for the next job.
+    pub(crate) fn leave_to_next(self, ready: Ready) {
+        self.seats.idle()[self.index] = Some(ready);
     }
 
-    /// Records that the process crashed.
-    pub(crate) fn record_crash(self) {
-        let now = self.seats.clock.steady();
-        self.seats.state().backoff.died(now);
+    /// Records that the process crashed or could not be opened.
+    pub(crate) fn record_outage(&self, error: &str) {
+        self.seats.places.outage(self.index, error);
     }
 }
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
-        let place = Place {
-            device: self.place.device.take(),
-            idle: self.place.idle.take(),
-        };
-        self.seats.state().free.push(place);
-        self.seats.changed.notify_one();
+        self.visit = None;
+        self.seats.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_failure_costs_no_pause_and_the_others_ever_more_up_to_a_minute() {
+        let pauses =
+            [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 40].map(|failures| pause(failures, PAUSE_MAX).as_secs());
+        assert_eq!(pauses, [0, 0, 1, 2, 4, 8, 16, 32, 60, 60, 60]);
     }
 }

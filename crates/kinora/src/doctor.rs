@@ -7,6 +7,7 @@ mod database;
 mod descriptors;
 mod disk;
 mod finding;
+mod places;
 mod policy;
 mod sandbox;
 mod secrets;
@@ -89,6 +90,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings.push(("sandbox", sandbox::sandbox(config)));
     findings.push(("models", surroundings::models(config)));
     findings.extend(surroundings::engines(config));
+    findings.extend(places::quarantined(config));
     findings
 }
 

@@ -6,6 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use kinora_contract::{VideoSpec, Warning};
+use kinora_engine::places::Places;
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink,
 };
@@ -67,6 +68,10 @@ impl Engine for Paced {
         } else {
             self.engine.generate(job, sink, control)
         }
+    }
+
+    fn places(&self) -> Option<&Arc<Places>> {
+        self.engine.places()
     }
 
     fn unload(&self) {

@@ -1,6 +1,6 @@
 //! `kinora workers`: lists the live workers of a service, beside its processes.
 
-use kinora_store::{LivingWorker, ServedModel};
+use kinora_store::{LivingWorker, ServedModel, WorkerPlaceState};
 use serde_json::{Value, json};
 
 use crate::cli::WorkersArgs;
@@ -41,7 +41,46 @@ fn as_table(living: &[LivingWorker]) -> String {
     }
     let mut rows = vec![HEADS.map(str::to_owned)];
     rows.extend(living.iter().map(row));
-    aligned(&rows)
+    aligned(&rows) + &troubled_places(living)
+}
+
+/// The places that do not take every task, below the workers; nothing if all do.
+fn troubled_places(living: &[LivingWorker]) -> String {
+    let rows = place_rows(living);
+    if rows.len() == 1 {
+        return String::new();
+    }
+    format!("\n{}", aligned(&rows))
+}
+
+/// A row for each paused or quarantined place of the workers, below their heads.
+pub(crate) fn place_rows(living: &[LivingWorker]) -> Vec<[String; 7]> {
+    let heads = [
+        "PLACE",
+        "ENGINE",
+        "WORKER",
+        "STATE",
+        "RUNS",
+        "FAILURES",
+        "LAST ERROR",
+    ];
+    let mut rows = vec![heads.map(str::to_owned)];
+    for worker in living.iter().map(|one| &one.worker) {
+        let places = worker.places.iter();
+        let troubled = places.filter(|place| place.state != WorkerPlaceState::Available);
+        rows.extend(troubled.map(|place| {
+            [
+                printable(&place.name),
+                printable(&place.engine),
+                printable(&worker.id),
+                place.state.name().to_owned(),
+                place.attempts.to_string(),
+                place.failures.to_string(),
+                printable(place.last_error.as_deref().unwrap_or("-")),
+            ]
+        }));
+    }
+    rows
 }
 
 fn row(living: &LivingWorker) -> [String; HEADS.len()] {
@@ -73,6 +112,7 @@ fn as_json(living: &[LivingWorker]) -> String {
                 "model": served.model,
                 "engine": served.engine,
                 "device": served.device,
+                "available": served.is_available,
             })
         };
         json!({
@@ -87,6 +127,7 @@ fn as_json(living: &[LivingWorker]) -> String {
             "started_at": worker.started_at_ms / 1000,
             "seen_seconds_ago": one.seen_ms_ago / 1000,
             "devices": worker.devices,
+            "places": worker.places,
         })
     };
     let all: Value = living.iter().map(object).collect();
@@ -104,6 +145,7 @@ mod tests {
             model: model.to_owned(),
             engine: "storyboard/7".to_owned(),
             device: device.map(str::to_owned),
+            is_available: true,
         };
         LivingWorker {
             worker: Announcement {
@@ -116,6 +158,7 @@ mod tests {
                 started_at_ms: 1_700_000_000_000,
                 state: WorkerState::Draining,
                 devices: Vec::new(),
+                places: Vec::new(),
             },
             seen_ms_ago: 2_900,
             running: 1,

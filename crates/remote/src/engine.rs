@@ -2,9 +2,11 @@
 //! does not inspect the film.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::{Features, VideoSpec, Warning, WarningCode};
+use kinora_contract::{FailureCode, Features, VideoSpec, Warning, WarningCode};
+use kinora_engine::places::Places;
 use kinora_engine::{
     Control, Description, EngineError, FilmEngine, FilmJob, ServerReport, Stage, TicketStore,
 };
@@ -94,6 +96,7 @@ impl FilmEngine for RemoteEngine {
             references: job.references.to_vec(),
             audio_switch: self.sound,
             key: job.key.to_owned(),
+            avoid: job.control.place.avoided(),
         };
         let mut relay = Relay {
             control: job.control,
@@ -109,8 +112,16 @@ impl FilmEngine for RemoteEngine {
                 Ok(())
             }
             Err(RemoteError::Cancelled) => Err(EngineError::Cancelled),
-            Err(error) => Err(told(&error)),
+            Err(error) => Err(engine_error(&error)),
         }
+    }
+
+    fn places(&self) -> Option<&Arc<Places>> {
+        Some(self.remote.places())
+    }
+
+    fn repeats_failed_jobs(&self) -> bool {
+        self.remote.repeats_failed_jobs()
     }
 
     async fn call_off(&self, ticket: &str) -> Result<(), EngineError> {
@@ -120,7 +131,7 @@ impl FilmEngine for RemoteEngine {
         match self.remote.call_off(&ticket).await {
             // If the upstream is no longer configured, there is nobody to call off.
             Ok(()) | Err(RemoteError::Forgotten(_)) => Ok(()),
-            Err(error) => Err(told(&error)),
+            Err(error) => Err(engine_error(&error)),
         }
     }
 
@@ -134,10 +145,20 @@ impl FilmEngine for RemoteEngine {
     }
 }
 
-fn told(error: &RemoteError) -> EngineError {
-    EngineError::Told {
-        code: error.code(),
-        cause: chain(error),
+/// Whose failure it is: the job's, unless the upstream gave no reason, its result cannot be read,
+/// or it stopped answering.
+fn engine_error(error: &RemoteError) -> EngineError {
+    let (code, cause) = (error.code(), chain(error));
+    match error {
+        RemoteError::NoPlace(_) => EngineError::NoPlace(cause),
+        RemoteError::Failed {
+            code: FailureCode::GenerationFailed | FailureCode::GenerationTimeout,
+            ..
+        }
+        | RemoteError::NoResult(_)
+        | RemoteError::Silent { .. }
+        | RemoteError::Forgotten(_) => EngineError::JobFailed { code, cause },
+        _ => EngineError::Told { code, cause },
     }
 }
 
@@ -162,6 +183,10 @@ impl Watcher for Relay<'_> {
         let upstream = &ticket.upstream;
         tracing::info!(upstream, id = ticket.id, "task submitted to upstream");
         self.tickets.store(&serde_json::to_string(ticket)?).await
+    }
+
+    fn placed(&mut self, places: &Arc<Places>, index: usize) {
+        self.control.place.choose(places, index);
     }
 
     fn alive(&mut self, fraction: f64) {

@@ -32,6 +32,9 @@ pub enum RemoteError {
         #[source]
         cause: Cause,
     },
+    /// No upstream accepted the request for the maximum time; nothing was started.
+    #[error("no upstream accepted the request")]
+    NoPlace(#[source] Cause),
     /// It is unknown whether the upstream accepted the submit.
     #[error("upstream {upstream} did not answer the submit")]
     Unsettled {

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use hyper::Method;
 use kinora_contract::FailureCode;
+use kinora_engine::places::Visit;
 use kinora_upstream::{
-    Call, Cause, Reply, ResultError, Saved, Slot, Upstream, poll_after, retry_after, save_result,
+    Call, Cause, Reply, ResultError, Saved, Upstream, chain, poll_after, retry_after, save_result,
 };
 use url::Url;
 
@@ -22,7 +23,7 @@ use crate::shared::Shared;
 /// A task at its upstream.
 pub struct Job {
     shared: Arc<Shared>,
-    slot: Slot,
+    visit: Visit,
     ticket: Ticket,
 }
 
@@ -42,10 +43,10 @@ impl fmt::Debug for Job {
 }
 
 impl Job {
-    pub(crate) const fn new(shared: Arc<Shared>, slot: Slot, ticket: Ticket) -> Self {
+    pub(crate) const fn new(shared: Arc<Shared>, visit: Visit, ticket: Ticket) -> Self {
         Self {
             shared,
-            slot,
+            visit,
             ticket,
         }
     }
@@ -56,7 +57,7 @@ impl Job {
     }
 
     fn upstream(&self) -> &Upstream {
-        &self.shared.upstreams[self.slot.index]
+        &self.shared.upstreams[self.visit.index]
     }
 
     /// The URL of tasks followed by `segments`.
@@ -84,7 +85,7 @@ impl Job {
         let call = self.call(Method::GET, &[&self.ticket.id], options.answer_timeout);
         let reply = match self.upstream().call(&call).await {
             Ok(reply) => reply,
-            Err(cause) => return Err(self.failed(cause)),
+            Err(cause) => return Err(self.unreachable(cause)),
         };
         let seen = Snapshot::read(&reply.body, options.dialect);
         let seen = seen.and_then(|seen| match seen.id == self.ticket.id {
@@ -94,16 +95,21 @@ impl Job {
         match seen {
             // Some servers answer for a failed task with the status of its failure.
             Ok(snapshot) if reply.is_success() || snapshot.phase == Phase::Failed => {
-                self.shared.pool.succeeded(self.slot.index);
+                self.shared.places.answered(self.visit.index);
                 let after = options.poll_wait(poll_after(&reply.headers));
                 Ok(Poll { snapshot, after })
             }
-            Err(error) if reply.is_success() => Err(self.failed(Cause::Answer(error.into()))),
+            Err(error) if reply.is_success() => Err(later(Cause::Answer(error.into()))),
             _ if matches!(reply.status, 404 | 410) => {
                 Err(RemoteError::Forgotten(self.ticket.upstream.clone()))
             }
             _ => Err(self.refused(&reply)),
         }
+    }
+
+    /// The upstream's place, by its index.
+    pub(crate) const fn place(&self) -> usize {
+        self.visit.index
     }
 
     /// Asks the upstream to stop. A finished or deleted task counts as stopped.
@@ -120,7 +126,7 @@ impl Job {
         match self.upstream().call(&call).await {
             Ok(reply) if reply.is_success() || matches!(reply.status, 404 | 409 | 410) => Ok(()),
             Ok(reply) => Err(RemoteError::Refused(reply.refusal())),
-            Err(cause) => Err(self.failed(cause)),
+            Err(cause) => Err(self.unusable(cause)),
         }
     }
 
@@ -145,7 +151,7 @@ impl Job {
         };
         let response = match self.upstream().open(&call).await {
             Ok(response) => response,
-            Err(cause) => return Err(self.failed(cause)),
+            Err(cause) => return Err(self.unusable(cause)),
         };
         let saved = Saved {
             to,
@@ -158,8 +164,13 @@ impl Job {
         };
         let saved = save_result(response, saved, on_bytes).await;
         saved.map_err(|error| match error {
-            ResultError::Refused(reply) => self.refused(&reply),
-            ResultError::Broken(cause) => self.failed(cause),
+            ResultError::Refused(reply) => RemoteError::Busy {
+                after: retry_after(&reply.headers).unwrap_or_default(),
+                cause: reply.refusal(),
+            },
+            // It was not asked for, and would come again.
+            ResultError::Broken(cause @ Cause::Encoding(_)) => RemoteError::NoResult(cause),
+            ResultError::Broken(cause) => later(cause),
             ResultError::TooLarge => RemoteError::ResultTooLarge(bytes_max),
             ResultError::Storage(error) => RemoteError::Storage(error),
         })
@@ -196,27 +207,44 @@ impl Job {
         }
     }
 
-    fn failed(&self, cause: Cause) -> RemoteError {
-        let now = self.shared.timer.now();
-        self.shared.pool.failed(self.slot.index, now);
-        let after = Duration::ZERO;
-        RemoteError::Busy { after, cause }
+    /// No answer to a poll: the upstream is at fault.
+    fn unreachable(&self, cause: Cause) -> RemoteError {
+        let places = &self.shared.places;
+        places.outage(self.visit.index, &chain(&cause));
+        later(cause)
     }
 
-    /// An error status for an existing task: retry later.
+    /// No answer about this one task. Its content may be at fault, so the upstream is only if it
+    /// cannot be connected to.
+    fn unusable(&self, cause: Cause) -> RemoteError {
+        match cause {
+            Cause::Connect(_) => self.unreachable(cause),
+            cause => later(cause),
+        }
+    }
+
+    /// An error status of a poll: retry later.
     fn refused(&self, reply: &Reply) -> RemoteError {
-        let (pool, index) = (&self.shared.pool, self.slot.index);
-        let (now, wish) = (self.shared.timer.now(), retry_after(&reply.headers));
+        let (places, index) = (&self.shared.places, self.visit.index);
+        let (wish, refusal) = (retry_after(&reply.headers), reply.refusal());
         match reply.status {
-            429 => pool.hold(index, now, wish),
-            401..=403 => pool.broke(index, now),
-            500..=599 => pool.failed(index, now),
+            429 => places.hold(index, wish),
+            401..=403 => places.broke(index, &refusal.to_string()),
+            500..=599 => places.outage(index, &refusal.to_string()),
             _ => {}
         }
         RemoteError::Busy {
             after: wish.unwrap_or_default(),
-            cause: reply.refusal(),
+            cause: refusal,
         }
+    }
+}
+
+/// Retry when it suits; the upstream is not at fault.
+const fn later(cause: Cause) -> RemoteError {
+    RemoteError::Busy {
+        after: Duration::ZERO,
+        cause,
     }
 }
 

@@ -47,6 +47,8 @@ pub struct RemoteKind {
     silence_seconds: u32,
     #[serde(default = "run_seconds")]
     run_seconds: u32,
+    #[serde(default)]
+    retry_failed_jobs: bool,
 }
 
 /// What to do with a film that cannot be decoded here.
@@ -140,6 +142,7 @@ impl RemoteKind {
             poll_every_max: milliseconds(self.poll_milliseconds_max),
             silence_max: seconds(self.silence_seconds),
             run_max: seconds(self.run_seconds),
+            retry_failed_jobs: self.retry_failed_jobs,
             ..Options::new(dialect, upstreams)
         })
     }

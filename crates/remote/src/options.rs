@@ -58,6 +58,9 @@ pub struct Options {
     pub result_attempts_max: u32,
     /// Maximum number of resubmits of a task that its upstream no longer knows.
     pub resubmits_max: u32,
+    /// Whether a job that an upstream accepted and failed is submitted to another one although
+    /// each submit may be charged.
+    pub retry_failed_jobs: bool,
 }
 
 /// One upstream.
@@ -131,6 +134,7 @@ impl Options {
             run_max: Duration::from_hours(2),
             result_attempts_max: 5,
             resubmits_max: 1,
+            retry_failed_jobs: false,
         }
     }
 

@@ -23,16 +23,15 @@ impl Remote {
 
     /// Checks whether an excluded upstream is available again.
     pub(crate) async fn probe(&self, index: usize) {
-        let (pool, upstream) = (&self.0.pool, &self.0.upstreams[index]);
+        let (places, upstream) = (&self.0.places, &self.0.upstreams[index]);
         let replied = self.ask(index).await;
-        let now = self.0.timer.now();
         let cause = match replied {
             Ok(reply) if reply.status == 429 => {
-                return pool.hold(index, now, retry_after(&reply.headers));
+                return places.hold(index, retry_after(&reply.headers));
             }
             Ok(reply) if is_welcoming(&reply) => {
                 tracing::info!(upstream = upstream.name, "upstream available again");
-                return pool.is_back(index);
+                return places.is_back(index);
             }
             Ok(reply) => reply.refusal(),
             Err(cause) => cause,
@@ -42,7 +41,7 @@ impl Remote {
             error = chain(&cause),
             "upstream still excluded"
         );
-        pool.failed(index, now);
+        places.outage(index, &chain(&cause));
     }
 
     async fn ask(&self, index: usize) -> Result<Reply, Cause> {

@@ -4,9 +4,12 @@ use std::fmt;
 use std::sync::Arc;
 
 use kinora_contract::Clock;
-use kinora_upstream::{Backoff, Http, HttpOptions, Key, Pool, Timer, Upstream, base_url, origin};
+use kinora_engine::places::Places;
+use kinora_upstream::{
+    Backoff, Http, HttpOptions, Key, Timer, Upstream, base_url, origin, places_of,
+};
 
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, Resubmit};
 use crate::error::RemoteError;
 use crate::job::Job;
 use crate::options::{Options, OptionsError, UpstreamOptions};
@@ -63,12 +66,12 @@ impl Remote {
         let known = |text: &String| origin(text).ok_or_else(|| OptionsError::Origin(text.clone()));
         let result_origins = origins.map(known).collect::<Result<_, _>>()?;
         let backoff = Backoff::new(options.backoff_first, options.backoff_max, "upstreams");
-        let pool = Pool::new(upstreams.len(), options.failures_max, backoff);
+        let places = places_of(&upstreams, options.failures_max, backoff, timer.clone());
         Ok(Self(Arc::new(Shared {
             options,
             upstreams,
             result_origins,
-            pool,
+            places,
             timer,
             clock,
             disk: kinora_pool::Pool::new(DISK_THREADS),
@@ -80,14 +83,26 @@ impl Remote {
         self.0.options.dialect
     }
 
+    /// The upstreams as places.
+    pub(crate) fn places(&self) -> &Arc<Places> {
+        &self.0.places
+    }
+
+    /// Whether a job that failed at one upstream is submitted to another. Not by default where each
+    /// submit may be charged.
+    pub(crate) fn repeats_failed_jobs(&self) -> bool {
+        let is_free = self.0.options.dialect.resubmit != Resubmit::Never;
+        is_free || self.0.options.retry_failed_jobs
+    }
+
     /// The task of `ticket`, ready to poll. Makes no calls yet.
     ///
     /// # Errors
     /// [`RemoteError::Forgotten`] if its upstream is no longer configured.
     pub fn resume(&self, ticket: &Ticket) -> Result<Job, RemoteError> {
         let index = self.index_of(&ticket.upstream)?;
-        let admission = self.0.pool.take(index);
-        Ok(Job::new(Arc::clone(&self.0), admission, ticket.clone()))
+        let visit = self.0.places.visit(index);
+        Ok(Job::new(Arc::clone(&self.0), visit, ticket.clone()))
     }
 
     /// Asks the upstream of `ticket` to stop. A finished or deleted task counts as stopped.

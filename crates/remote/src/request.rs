@@ -20,6 +20,8 @@ pub struct RemoteRequest {
     /// Unique for each run that may be charged, and the same for its repetition: the task's id. 1
     /// to 255 visible ASCII characters.
     pub key: String,
+    /// Names of upstreams at which it failed: it goes to another one while there is one.
+    pub avoid: Vec<String>,
 }
 
 /// A task at an upstream: saved so that polling continues after a restart.

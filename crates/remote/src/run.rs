@@ -3,10 +3,12 @@
 
 use std::error::Error;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_upstream::{Cause, Encoded, Limits, Patience, chain};
+use kinora_engine::places::Places;
+use kinora_upstream::{Cause, Encoded, Impatience, Limits, Patience, chain};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +33,9 @@ pub trait Watcher: Send + Sync {
     /// # Errors
     /// When it cannot be stored; the upstream's task is cancelled then.
     async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>>;
+
+    /// The task is about to be followed at the place with this index.
+    fn placed(&mut self, _places: &Arc<Places>, _index: usize) {}
 
     /// A sign of life: `fraction` (0.0 to 1.0) is done. It never decreases.
     fn alive(&mut self, fraction: f64);
@@ -75,7 +80,10 @@ impl Remote {
                 None => run.enter().await,
             };
             let ended = match entered {
-                Ok(job) => run.follow(&job, to).await,
+                Ok(job) => {
+                    run.watcher.placed(&self.0.places, job.place());
+                    run.follow(&job, to).await
+                }
                 Err(error) => Err(error),
             };
             match ended {
@@ -108,11 +116,21 @@ impl Run<'_> {
         let encoded = self.remote.encode(self.request).await?;
         let has_key = matches!(self.options().dialect.resubmit, Resubmit::WithKey(_));
         let (mut only, mut failures) = (None, 0);
+        let mut changes = self.remote.0.places.changes();
         let job = loop {
+            changes.mark_unchanged();
             match self.submit(&encoded, only).await {
                 Ok(job) => break job,
                 Err(RemoteError::Busy { after, cause }) => {
-                    self.patience.rest(after, cause, failures).await?;
+                    // Wakes up when an upstream is available sooner than expected.
+                    let changed = async { changes.changed().await.unwrap_or(()) };
+                    let waited = self.patience.wait_for(changed, after, cause).await;
+                    waited.map_err(|error| match error {
+                        Impatience::Silent { cause, .. } if only.is_none() => {
+                            RemoteError::NoPlace(cause)
+                        }
+                        error => error.into(),
+                    })?;
                 }
                 Err(RemoteError::Unsettled { upstream, cause }) if has_key => {
                     // With the same key this upstream returns the same task; another one would
@@ -138,7 +156,7 @@ impl Run<'_> {
         if self.cancel.is_cancelled() {
             return Err(RemoteError::Cancelled);
         }
-        let submitting = self.remote.submit_encoded(encoded, &self.request.key, only);
+        let submitting = self.remote.submit_encoded(encoded, self.request, only);
         tokio::pin!(submitting);
         tokio::select! {
             biased;
@@ -224,9 +242,10 @@ impl Run<'_> {
                     watcher.alive(fraction);
                 }
             };
-            let fetched = job
-                .fetch_result(snapshot, to, bytes_max, &mut on_bytes)
-                .await;
+            let fetched = job.fetch_result(snapshot, to, bytes_max, &mut on_bytes);
+            // The same limit as for polls, in real time like the limits of sockets.
+            let fetched = timeout(patience.time_left(), fetched).await;
+            let fetched = fetched.unwrap_or_else(|_| Err(patience.overdue().into()));
             let Err(RemoteError::Busy { after, cause }) = fetched else {
                 return fetched;
             };

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use kinora_contract::Clock;
-use kinora_upstream::{Pool, Timer, Upstream};
+use kinora_engine::places::Places;
+use kinora_upstream::{Timer, Upstream};
 
 use crate::options::Options;
 
@@ -13,7 +14,8 @@ pub(crate) struct Shared {
     pub(crate) upstreams: Vec<Upstream>,
     /// In addition to the upstreams' own.
     pub(crate) result_origins: Vec<String>,
-    pub(crate) pool: Arc<Pool>,
+    /// The upstreams as places, by the same indices.
+    pub(crate) places: Arc<Places>,
     pub(crate) timer: Arc<dyn Timer>,
     /// Measures the pace of bodies and the age of look-ups.
     pub(crate) clock: Arc<dyn Clock>,

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use hyper::Method;
-use kinora_upstream::{Call, Cause, Choice, Encoded, Reply, Slot, chain, retry_after};
+use kinora_engine::places::{Choice, Visit, Wish};
+use kinora_upstream::{Call, Cause, Encoded, Reply, chain, retry_after};
 
 use crate::answer::Snapshot;
 use crate::dialect::Resubmit;
@@ -31,7 +32,7 @@ impl Remote {
     /// errors of encoding the request.
     pub async fn submit(&self, request: &RemoteRequest) -> Result<Job, RemoteError> {
         let encoded = self.encode(request).await?;
-        self.submit_encoded(&encoded, &request.key, None).await
+        self.submit_encoded(&encoded, request, None).await
     }
 
     pub(crate) async fn encode(&self, request: &RemoteRequest) -> Result<Encoded, RemoteError> {
@@ -43,24 +44,27 @@ impl Remote {
     pub(crate) async fn submit_encoded(
         &self,
         encoded: &Encoded,
-        key: &str,
+        request: &RemoteRequest,
         only: Option<usize>,
     ) -> Result<Job, RemoteError> {
-        let pool = &self.0.pool;
+        let places = &self.0.places;
         let mut last = Cause::NoUpstream;
         loop {
-            let now = self.0.timer.now();
             let choice = match only {
-                Some(index) => pool.choose_only(index, now),
-                None => pool.choose(now),
+                Some(index) => places.choose_only(index),
+                None => places.choose(&Wish {
+                    may: &|_| true,
+                    prefers: &|_| false,
+                    avoid: &request.avoid,
+                }),
             };
             match choice {
-                Choice::Probe(index) => self.probe(index).await,
+                Choice::Probe(probe) => self.probe(probe.index).await,
                 Choice::Wait(until) => {
-                    let after = until.saturating_sub(now);
+                    let after = until.saturating_sub(self.0.timer.now());
                     return Err(RemoteError::Busy { after, cause: last });
                 }
-                Choice::Take(slot) => match self.submit_at(slot, encoded, key).await {
+                Choice::Take(visit) => match self.submit_at(visit, encoded, &request.key).await {
                     Ok(job) => return Ok(job),
                     Err(Miss::Final(error)) => return Err(error),
                     Err(Miss::Next(cause)) => last = cause,
@@ -69,8 +73,8 @@ impl Remote {
         }
     }
 
-    async fn submit_at(&self, slot: Slot, encoded: &Encoded, key: &str) -> Result<Job, Miss> {
-        let (options, index) = (&self.0.options, slot.index);
+    async fn submit_at(&self, visit: Visit, encoded: &Encoded, key: &str) -> Result<Job, Miss> {
+        let (options, index) = (&self.0.options, visit.index);
         let upstream = &self.0.upstreams[index];
         let header = match options.dialect.resubmit {
             Resubmit::WithKey(name) => &[(name, key)][..],
@@ -87,12 +91,12 @@ impl Remote {
         let cause = match replied {
             Ok(reply) if reply.is_success() => match Snapshot::read(&reply.body, options.dialect) {
                 Ok(seen) => {
-                    self.0.pool.succeeded(index);
+                    self.0.places.answered(index);
                     let ticket = Ticket {
                         upstream: upstream.name.clone(),
                         id: seen.id,
                     };
-                    return Ok(Job::new(Arc::clone(&self.0), slot, ticket));
+                    return Ok(Job::new(Arc::clone(&self.0), visit, ticket));
                 }
                 Err(error) => self.failed(index, Cause::Answer(error.into())),
             },
@@ -114,20 +118,20 @@ impl Remote {
     }
 
     fn failed(&self, index: usize, cause: Cause) -> Cause {
-        self.0.pool.failed(index, self.0.timer.now());
+        self.0.places.outage(index, &chain(&cause));
         cause
     }
 
     /// Handles an error status; returns whether another upstream may be tried.
     fn refused(&self, index: usize, reply: &Reply) -> Result<Cause, Miss> {
-        let (pool, now) = (&self.0.pool, self.0.timer.now());
+        let (places, refusal) = (&self.0.places, reply.refusal());
         match reply.status {
-            429 | 503 => pool.hold(index, now, retry_after(&reply.headers)),
+            429 | 503 => places.hold(index, retry_after(&reply.headers)),
             // A wrong key, no credit, or a wrong URL.
-            300..=399 | 401..=405 => pool.broke(index, now),
-            408 | 500..=599 => pool.failed(index, now),
-            _ => return Err(Miss::Final(RemoteError::Refused(reply.refusal()))),
+            300..=399 | 401..=405 => places.broke(index, &refusal.to_string()),
+            408 | 500..=599 => places.outage(index, &refusal.to_string()),
+            _ => return Err(Miss::Final(RemoteError::Refused(refusal))),
         }
-        Ok(reply.refusal())
+        Ok(refusal)
     }
 }

@@ -97,7 +97,7 @@ pub use webhooks::{
 pub use work::Work;
 pub use workers::{
     Announcement, DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice,
-    WorkerState, Workers,
+    WorkerPlace, WorkerPlaceState, WorkerState, Workers,
 };
 
 use std::sync::Arc;

@@ -62,6 +62,9 @@ pub struct Announcement {
     /// The devices that its engines share. Older programs announce none.
     #[serde(default)]
     pub devices: Vec<SharedDevice>,
+    /// The places of its engines. Older programs announce none.
+    #[serde(default)]
+    pub places: Vec<WorkerPlace>,
 }
 
 /// A device that engines of a worker share.
@@ -140,6 +143,58 @@ pub struct ServedModel {
     pub engine: String,
     /// Device that the engine computes on, as the engine names it; `None` if it chooses itself.
     pub device: Option<String>,
+    /// Whether its engine can work: not while all its places are in quarantine. Older programs do
+    /// not say.
+    #[serde(default = "yes")]
+    pub is_available: bool,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// A place of a worker's engine that can break by itself: a device, or a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerPlace {
+    /// The engine's name in the worker's configuration.
+    pub engine: String,
+    /// The place's name: a device, or the base URL of a server.
+    pub name: String,
+    /// Whether it takes tasks.
+    pub state: WorkerPlaceState,
+    /// Number of tasks of this worker there.
+    pub running: u64,
+    /// Number of runs there since the worker started.
+    pub attempts: u64,
+    /// Number of its failures since the worker started.
+    pub failures: u64,
+    /// Time in quarantine since the worker started, in seconds.
+    pub quarantined_seconds: u64,
+    /// The error of the last failure, for operators.
+    pub last_error: Option<String>,
+}
+
+/// Whether a place takes tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WorkerPlaceState {
+    /// It does.
+    Available,
+    /// Not before a pause ends.
+    Paused,
+    /// It failed too often: one task at a time tries it.
+    Quarantined,
+}
+
+impl WorkerPlaceState {
+    /// The name for people and programs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Available => "available",
+            Self::Paused => "paused",
+            Self::Quarantined => "quarantined",
+        }
+    }
 }
 
 /// Whether a worker claims tasks.
@@ -177,5 +232,6 @@ pub struct LivingWorker {
 pub(crate) fn served<'a>(workers: impl Iterator<Item = &'a Announcement>) -> BTreeSet<String> {
     let serving = workers.filter(|worker| worker.state == WorkerState::Serving);
     let models = serving.flat_map(|worker| &worker.models);
-    models.map(|served| served.model.clone()).collect()
+    let available = models.filter(|served| served.is_available);
+    available.map(|served| served.model.clone()).collect()
 }

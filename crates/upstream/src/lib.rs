@@ -1,7 +1,7 @@
 //! What every engine of other servers needs, whatever protocol they speak. The modules in the order in
 //! which a call passes them:
 //!
-//! 1. [`Pool`]: chooses the least busy server that is neither excluded nor asked us to wait;
+//! 1. [`places_of`]: the servers as places, of which the least busy available one is chosen;
 //!    [`Backoff`], [`Timer`] and [`Patience`]: how long to wait for one.
 //! 2. [`Upstream`]: one server, with its [`Key`] and headers, which only its own origin gets.
 //! 3. [`Http`]: one bounded exchange; [`form`](encode_form): the body of an upload.
@@ -22,7 +22,7 @@ mod http;
 mod key;
 mod media_type;
 mod patience;
-mod pool;
+mod places;
 mod result;
 mod settings;
 mod text;
@@ -37,7 +37,7 @@ pub use http::{Http, HttpOptions, Reply, RootsError};
 pub use key::{Key, KeyError, KeySource};
 pub use media_type::{file_ending, is_media_type};
 pub use patience::{Impatience, Limits, Patience};
-pub use pool::{Choice, Pool, Slot};
+pub use places::places_of;
 pub use result::{ResultError, Saved, save_result};
 pub use settings::{SettingsError, check_each_once, key_source};
 pub use text::{chain, shown};

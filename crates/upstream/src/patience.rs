@@ -10,6 +10,9 @@ use crate::cause::Cause;
 use crate::text::chain;
 use crate::timer::Timer;
 
+/// The shortest wait for a server without a change: one whose slots are taken says no time.
+const WAIT_MIN: Duration = Duration::from_millis(500);
+
 /// The limits of one task's run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -79,10 +82,10 @@ impl<'a> Patience<'a> {
     /// # Errors
     /// [`Impatience::Overdue`].
     pub fn check_end(&self) -> Result<(), Impatience> {
-        match self.timer.now() < self.ends {
-            true => Ok(()),
-            false => Err(Impatience::Overdue(self.limits.run_max)),
+        if self.time_left().is_zero() {
+            return Err(self.overdue());
         }
+        Ok(())
     }
 
     /// The time left before the silence is too long.
@@ -97,6 +100,35 @@ impl<'a> Patience<'a> {
             return Err(Impatience::Silent { silence_max, cause });
         }
         Ok((left, cause))
+    }
+
+    /// The time left in all.
+    pub fn time_left(&self) -> Duration {
+        self.ends.saturating_sub(self.timer.now())
+    }
+
+    /// The error of a run that took too long in all.
+    pub const fn overdue(&self) -> Impatience {
+        Impatience::Overdue(self.limits.run_max)
+    }
+
+    /// Waits until `changed` completes, at most for `wish` and not beyond the silence limit.
+    ///
+    /// # Errors
+    /// [`Impatience`], with `cause` if there has been no sign of life for too long.
+    pub async fn wait_for(
+        &self,
+        changed: impl Future<Output = ()>,
+        wish: Duration,
+        cause: Cause,
+    ) -> Result<(), Impatience> {
+        let (left, _) = self.wait_left(cause)?;
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => Err(Impatience::Cancelled),
+            () = changed => Ok(()),
+            () = self.timer.sleep(wish.max(WAIT_MIN).min(left)) => Ok(()),
+        }
     }
 
     /// Waits before the next attempt: as long as the server requests and back-off demands, but not

@@ -80,12 +80,21 @@ async fn announce(worker: Arc<Worker>, shutdown: Shutdown, ended: CancellationTo
             biased;
             () = ended.cancelled() => break,
             () = shutdown.draining(), if !is_draining => {}
+            () = until_places_change(&worker) => {}
             () = tokio::time::sleep(pause) => {}
         }
     }
     let withdrawn = worker.workers.withdraw(&worker.settings.name).await;
     if let Err(error) = withdrawn {
         tracing::debug!(%error, "announcement not withdrawn; it will expire");
+    }
+}
+
+/// Waits until a model becomes available or stops being so: clients should learn of it soon.
+async fn until_places_change(worker: &Worker) {
+    let before = worker.lineup.usable_models();
+    while worker.lineup.usable_models() == before {
+        tokio::time::sleep(RETRY_AFTER).await;
     }
 }
 
@@ -100,6 +109,7 @@ fn announcement(worker: &Worker, state: WorkerState) -> Announcement {
         model: model.clone(),
         engine: served.engine_name(),
         device: served.device.clone(),
+        is_available: served.engine.is_usable(),
     });
     Announcement {
         id: settings.name.clone(),
@@ -116,5 +126,6 @@ fn announcement(worker: &Worker, state: WorkerState) -> Announcement {
             .iter()
             .map(|device| device.shown())
             .collect(),
+        places: worker.lineup.places(),
     }
 }

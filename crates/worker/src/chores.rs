@@ -13,6 +13,7 @@ use kinora_store::{
 };
 
 use crate::drain::Shutdown;
+use crate::elsewhere::FailedRuns;
 use crate::maker::Maker;
 use crate::worker::Worker;
 
@@ -139,6 +140,10 @@ async fn call_off(worker: &Worker, chore: Chore) -> ChoreDone {
         // Not asked for.
         return chore.again(LONGEST_PAUSE_MS);
     };
+    if FailedRuns::read(ticket).is_some() {
+        // Its last run has ended where it was.
+        return chore.done();
+    }
     match engine.call_off(ticket).await {
         Ok(()) => {
             tracing::info!(%task, "upstream job cancelled");

@@ -98,6 +98,8 @@ impl Claims {
         for device in self.worker.lineup.devices() {
             device.make_way(patience.steady());
         }
+        let readiness = self.worker.backoff.readiness();
+        readiness.set_engines_usable(self.worker.lineup.is_usable());
         let mut has_any = false;
         for place in in_turn(&self.queues, patience.steady()) {
             let queue = &self.queues[place];

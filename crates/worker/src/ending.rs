@@ -4,15 +4,16 @@ use std::error::Error;
 use std::time::Duration;
 
 use kinora_contract::{Artifact, Failure, FailureCode};
-use kinora_engine::EngineError;
-use kinora_media::MediaError;
-use kinora_store::{Attempt, Claim, Lease, StoreError};
+use kinora_engine::{Control, EngineError};
+use kinora_store::{Attempt, Claim, Lease, Renewal, StoreError};
 use kinora_traces::Span;
 
 use crate::drain::Shutdown;
+use crate::elsewhere::{Blame, FailedRuns};
 use crate::error::{PrepareError, RecordError, Stop, Unmade};
 use crate::fault::is_ours;
 use crate::finish::finish;
+use crate::maker::Maker;
 use crate::publish;
 use crate::worker::Worker;
 
@@ -24,6 +25,11 @@ pub(crate) struct Run<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) claim: &'a Claim,
     pub(crate) shutdown: &'a Shutdown,
+    pub(crate) engine: &'a Maker,
+    pub(crate) control: &'a Control,
+    /// The engine's ticket of an earlier attempt.
+    pub(crate) ticket: Option<String>,
+    pub(crate) failed_runs: FailedRuns,
     pub(crate) span: Span,
 }
 
@@ -50,11 +56,15 @@ impl Run<'_> {
         let worker = self.worker;
         match made {
             Ok(artifact) => {
+                self.control.place.succeeded();
                 self.finish(Ok(artifact)).await;
                 worker.backoff.note_success();
             }
             Err(Unmade::Failed(error)) => self.end_failed(&error).await,
-            Err(Unmade::Refused(failure)) => self.finish(Err(failure)).await,
+            Err(Unmade::Refused(failure)) => {
+                self.control.place.succeeded();
+                self.finish(Err(failure)).await;
+            }
             Err(Unmade::Stopped(stop)) => self.give_up(stop).await,
         }
     }
@@ -64,12 +74,59 @@ impl Run<'_> {
         self.span.fail(error.code().as_str());
         let (worker, lease, shutdown) = (self.worker, &self.claim.lease, self.shutdown);
         if is_ours(error) {
-            give_back(worker, lease, error, shutdown).await;
-        } else if is_worth_another(error, self.claim.task.attempt, worker) {
-            try_again(worker, lease, error).await;
-        } else {
-            self.finish(Err(public_failure(error))).await;
+            return give_back(worker, lease, error, shutdown).await;
         }
+        let blame = Blame::of(error);
+        match blame {
+            Blame::NoPlace => {
+                tracing::warn!(%error, "no place for the task; task requeued");
+                publish::withdraw(&*worker.blobs, lease).await;
+                insist(shutdown, || worker.work.release(lease, Attempt::Forgiven)).await;
+            }
+            Blame::Crash if self.claim.task.attempt < worker.settings.attempts_max => {
+                if let Some(next) = self.next_elsewhere(blame, &error.to_string()).await {
+                    self.keep(&next).await;
+                }
+                try_again(worker, lease, error).await;
+            }
+            _ => match self.next_elsewhere(blame, &error.to_string()).await {
+                Some(next) => self.run_elsewhere(error, &next).await,
+                None => self.finish(Err(public_failure(error))).await,
+            },
+        }
+    }
+
+    /// Asks the engine for other places than those at which the task has failed.
+    pub(crate) fn avoid_failed_places(&self) {
+        if let Some(places) = self.engine.places() {
+            let names = self.failed_runs.names(places, &self.owner());
+            self.control.place.avoid(names);
+        }
+    }
+
+    /// Returns the task to the queue for an attempt at another place; this one does not count.
+    async fn run_elsewhere(&self, error: &(dyn Error + Sync + 'static), next: &FailedRuns) {
+        let (worker, lease) = (self.worker, &self.claim.lease);
+        let place = self.control.place.chosen().map(|(_, name)| name);
+        tracing::warn!(%error, place, "run failed at its place; task requeued for another");
+        publish::withdraw(&*worker.blobs, lease).await;
+        self.keep(next).await;
+        let release = || worker.work.release(lease, Attempt::Forgiven);
+        insist(self.shutdown, release).await;
+    }
+
+    /// Stores what the next attempt must know. Insists, because without it that would follow the
+    /// failed job of this one.
+    async fn keep(&self, next: &FailedRuns) {
+        let (worker, lease) = (self.worker, &self.claim.lease);
+        let renew = || {
+            let renewal = Renewal {
+                ticket: Some(next.ticket()),
+                ..Renewal::default()
+            };
+            worker.work.renew(lease, worker.settings.lease_ms, renewal)
+        };
+        insist(self.shutdown, renew).await;
     }
 
     /// Ends a run early.
@@ -80,12 +137,15 @@ impl Run<'_> {
         match stop {
             Stop::Lost(_) => publish::withdraw(&*worker.blobs, lease).await,
             Stop::Stalled => {
-                let failure = FailureCode::GenerationTimeout.into();
-                self.finish(Err(failure)).await;
+                let error = EngineError::JobFailed {
+                    code: FailureCode::GenerationTimeout,
+                    cause: "the engine made no progress for too long".to_owned(),
+                };
+                self.end_failed(&error.into()).await;
             }
             Stop::RanOut => {
                 publish::withdraw(&*worker.blobs, lease).await;
-                release_again_and_again(worker, lease, shutdown).await;
+                insist(shutdown, || worker.work.release(lease, Attempt::Forgiven)).await;
             }
             Stop::Shutdown => {
                 // Withdraw first: after the release another worker may hold the task.
@@ -114,15 +174,6 @@ fn public_failure(error: &RecordError) -> Failure {
     code.into()
 }
 
-/// Whether another attempt may succeed, and there is one left.
-fn is_worth_another(error: &RecordError, attempt: u32, worker: &Worker) -> bool {
-    let crashed = matches!(
-        error,
-        RecordError::Engine(EngineError::Crashed { .. }) | RecordError::Media(MediaError::Lost(_))
-    );
-    crashed && attempt < worker.settings.attempts_max
-}
-
 /// Gives the task back; the attempt counts.
 async fn try_again(worker: &Worker, lease: &Lease, error: &(dyn Error + Sync + 'static)) {
     tracing::warn!(%error, "run crashed; task requeued");
@@ -144,14 +195,16 @@ async fn give_back(
     tracing::warn!(%error, "run failed because of this machine; task requeued");
     // Withdraw first: after the release another worker may hold the task.
     publish::withdraw(&*worker.blobs, lease).await;
-    release_again_and_again(worker, lease, shutdown).await;
+    insist(shutdown, || worker.work.release(lease, Attempt::Forgiven)).await;
 }
 
-/// Gives the task back as if it had not been claimed; retries until the store accepts that or the
-/// lease is gone.
-async fn release_again_and_again(worker: &Worker, lease: &Lease, shutdown: &Shutdown) {
+/// Makes a call under the lease; repeats it until the store accepts it or the lease is gone.
+async fn insist<Call>(shutdown: &Shutdown, call: impl Fn() -> Call)
+where
+    Call: Future<Output = Result<(), StoreError>>,
+{
     loop {
-        match worker.work.release(lease, Attempt::Forgiven).await {
+        match call().await {
             Ok(()) | Err(StoreError::LeaseLost(_)) => return,
             Err(StoreError::Corrupt(cause)) => {
                 tracing::error!(cause, "task not returned to the queue; lease will expire");

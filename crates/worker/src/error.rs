@@ -215,9 +215,11 @@ impl RecordError {
             Self::Engine(EngineError::Sink(cause)) if !is_engines_fault(&**cause) => {
                 FailureCode::StorageFailed
             }
-            Self::Engine(EngineError::Told { code, .. } | EngineError::Crashed { code, .. }) => {
-                *code
-            }
+            Self::Engine(
+                EngineError::Told { code, .. }
+                | EngineError::JobFailed { code, .. }
+                | EngineError::Crashed { code, .. },
+            ) => *code,
             Self::Media(MediaError::Io(_)) | Self::Publish(_) => FailureCode::StorageFailed,
             // An engine that returns `Cancelled` without a request is at fault too: runs that were
             // told to stop never get here.
@@ -227,7 +229,7 @@ impl RecordError {
 }
 
 /// Whether a sink refused invalid data, rather than failed to write it.
-fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> bool {
+pub(crate) fn is_engines_fault(cause: &(dyn std::error::Error + 'static)) -> bool {
     let cause = cause.downcast_ref::<MediaError>();
     cause.is_some_and(|cause| !matches!(cause, MediaError::Io(_)))
 }

@@ -6,7 +6,8 @@
 //! 3. [`prepare`](mod@prepare): [`references`](mod@references), which [`judge`](mod@judge) has checked, and
 //!    [`source`](mod@source) opened, the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
 //!    elsewhere; [`seal`](mod@seal): the operator's signature; [`clear`](mod@clear): the operator's policy; [`publish`](mod@publish): file to blob store;
-//!    [`finish`](mod@finish): the terminal state. [`ending`](mod@ending): what becomes of a run without a result.
+//!    [`finish`](mod@finish): the terminal state. [`ending`](mod@ending): what becomes of a run without a result;
+//!    [`elsewhere`](mod@elsewhere): whether another device or server tries.
 //!    Engines that share a [`device`](mod@devices) get its [`room`](mod@room) with the claim, and
 //!    [`upkeep`](mod@upkeep) unloads those that are idle.
 //! 4. [`keeper`](mod@keeper): keeps the leases of all runs; [`watch`](mod@watch): ends a run whose lease is gone,
@@ -33,6 +34,7 @@ mod claim;
 mod clear;
 mod devices;
 mod drain;
+mod elsewhere;
 mod ending;
 mod error;
 mod fault;

@@ -4,9 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kinora_contract::Clock;
+use kinora_engine::places::{PlaceReport, PlaceState, Places};
+use kinora_store::{WorkerPlace, WorkerPlaceState};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::devices::{Berth, Device, RoomHold};
@@ -30,6 +33,8 @@ pub struct Served {
 pub(crate) struct Queue {
     pub(crate) models: Vec<String>,
     seats: Option<Arc<Semaphore>>,
+    /// Where the engine works, and the number of its tasks that are there or on their way.
+    places: Option<(Arc<Places>, Arc<AtomicUsize>)>,
     /// The engine's place on the device that it shares with others.
     pub(crate) berth: Option<Berth>,
 }
@@ -37,7 +42,24 @@ pub(crate) struct Queue {
 /// A task's seat at its engine, if the engine has a limit, and the engine's room, if it shares a device.
 pub(crate) struct EngineSeat {
     _permit: Option<OwnedSemaphorePermit>,
+    _outstanding: Option<Outstanding>,
     room: Option<RoomHold>,
+}
+
+/// A task at an engine's places, or on its way there.
+struct Outstanding(Arc<AtomicUsize>);
+
+impl Outstanding {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count.clone())
+    }
+}
+
+impl Drop for Outstanding {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl EngineSeat {
@@ -63,10 +85,19 @@ impl Queue {
             };
             Some(EngineSeat {
                 _permit: permit,
+                _outstanding: self
+                    .places
+                    .as_ref()
+                    .map(|(_, count)| Outstanding::new(count)),
                 room,
             })
         };
-        std::iter::from_fn(seat).take(count).collect()
+        let vacancies = self.places.as_ref().map_or(usize::MAX, |(places, count)| {
+            places.vacancies(count.load(Ordering::Relaxed))
+        });
+        std::iter::from_fn(seat)
+            .take(count.min(vacancies))
+            .collect()
     }
 
     /// Records that the store was asked for the queue's tasks.
@@ -76,13 +107,12 @@ impl Queue {
         }
     }
 
-    fn shares(&self, seats: Option<&Arc<Semaphore>>) -> bool {
-        match (&self.seats, seats) {
-            _ if self.berth.is_some() => false,
-            (None, None) => true,
-            (Some(own), Some(seats)) => Arc::ptr_eq(own, seats),
-            _ => false,
-        }
+    /// Whether the engine of the queue is the one of `served`, or neither has a limit.
+    fn shares(&self, served: &Served) -> bool {
+        let places = self.places.as_ref().map(|(places, _)| places);
+        self.berth.is_none()
+            && is_same(self.seats.as_ref(), served.seats.as_ref())
+            && is_same(places, served.engine.places())
     }
 }
 
@@ -154,6 +184,39 @@ impl Lineup {
         self.served.iter()
     }
 
+    /// The models whose engines can work.
+    pub(crate) fn usable_models(&self) -> Vec<&String> {
+        let usable = self
+            .served
+            .iter()
+            .filter(|(_, served)| served.engine.is_usable());
+        usable.map(|(model, _)| model).collect()
+    }
+
+    /// The places of all engines, each once.
+    pub(crate) fn places(&self) -> Vec<WorkerPlace> {
+        let mut engines: Vec<(&Arc<Places>, &str)> = Vec::new();
+        for served in self.served.values() {
+            let Some(places) = served.engine.places() else {
+                continue;
+            };
+            if !engines.iter().any(|(known, _)| Arc::ptr_eq(known, places)) {
+                engines.push((places, &served.engine.describe().name));
+            }
+        }
+        let announced = engines.iter().flat_map(|(places, engine)| {
+            let reports = places.report().into_iter();
+            reports.map(|report| announced(engine, report))
+        });
+        announced.collect()
+    }
+
+    /// Whether the engine of at least one model can work.
+    pub(crate) fn is_usable(&self) -> bool {
+        let mut served = self.served.values();
+        self.served.is_empty() || served.any(|served| served.engine.is_usable())
+    }
+
     pub(crate) fn of(&self, model: &str) -> Option<&Served> {
         self.served.get(model)
     }
@@ -164,13 +227,12 @@ impl Lineup {
         let mut lodged = BTreeSet::new();
         for device in &self.devices {
             for (index, models) in device.models() {
-                let seats = models
-                    .iter()
-                    .find_map(|model| self.of(model)?.seats.clone());
+                let served = models.iter().find_map(|model| self.of(model));
                 lodged.extend(models);
                 queues.push(Queue {
                     models: models.to_vec(),
-                    seats,
+                    seats: served.and_then(|served| served.seats.clone()),
+                    places: served.and_then(counted),
                     berth: Some(Berth {
                         device: device.clone(),
                         index,
@@ -182,16 +244,47 @@ impl Lineup {
             if lodged.contains(model) {
                 continue;
             }
-            let shares = |queue: &&mut Queue| queue.shares(served.seats.as_ref());
-            match queues.iter_mut().find(shares) {
+            match queues.iter_mut().find(|queue| queue.shares(served)) {
                 Some(queue) => queue.models.push(model.clone()),
                 None => queues.push(Queue {
                     models: vec![model.clone()],
                     seats: served.seats.clone(),
+                    places: counted(served),
                     berth: None,
                 }),
             }
         }
         queues
+    }
+}
+
+fn is_same<T>(one: Option<&Arc<T>>, other: Option<&Arc<T>>) -> bool {
+    match (one, other) {
+        (None, None) => true,
+        (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+        _ => false,
+    }
+}
+
+/// The places of an engine, with a new count.
+fn counted(served: &Served) -> Option<(Arc<Places>, Arc<AtomicUsize>)> {
+    let places = served.engine.places()?;
+    Some((places.clone(), Arc::default()))
+}
+
+fn announced(engine: &str, report: PlaceReport) -> WorkerPlace {
+    WorkerPlace {
+        engine: engine.to_owned(),
+        name: report.name,
+        state: match report.state {
+            PlaceState::Available => WorkerPlaceState::Available,
+            PlaceState::Paused => WorkerPlaceState::Paused,
+            PlaceState::Quarantined => WorkerPlaceState::Quarantined,
+        },
+        running: report.running as u64,
+        attempts: report.attempts,
+        failures: report.failures,
+        quarantined_seconds: report.quarantined.as_secs(),
+        last_error: report.last_error,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kinora_engine::places::Places;
 use kinora_engine::{Description, Engine, FilmEngine};
 
 /// An engine of either kind.
@@ -20,5 +21,26 @@ impl Maker {
             Self::Frames(engine) => engine.describe(),
             Self::Film(engine) => engine.describe(),
         }
+    }
+
+    /// Where it works, if that can break apart from this process.
+    pub(crate) fn places(&self) -> Option<&Arc<Places>> {
+        match self {
+            Self::Frames(engine) => engine.places(),
+            Self::Film(engine) => engine.places(),
+        }
+    }
+
+    /// Whether a job that failed at one place may run at another without being asked.
+    pub(crate) fn repeats_failed_jobs(&self) -> bool {
+        match self {
+            Self::Frames(_) => true,
+            Self::Film(engine) => engine.repeats_failed_jobs(),
+        }
+    }
+
+    /// Whether it has no places, or one of them is not in quarantine.
+    pub(crate) fn is_usable(&self) -> bool {
+        self.places().is_none_or(|places| places.are_usable())
     }
 }

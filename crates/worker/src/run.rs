@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clear::{Cleared, clear};
 use crate::drain::Shutdown;
+use crate::elsewhere::FailedRuns;
 use crate::ending::Run;
 use crate::error::{PrepareError, RecordError, Unmade};
 use crate::film::{FilmOrder, film};
@@ -55,15 +56,20 @@ pub(crate) async fn run_task(
         "task started"
     );
     kinora_crash::point("worker.claimed");
+    let (mut slot, control) = (permits.hold(), Control::default());
+    let failed_runs = claim.ticket.as_deref().and_then(FailedRuns::read);
     let run = Run {
         span: begin_span(&worker, &claim, &engine_name),
         worker: &worker,
         claim: &claim,
         shutdown: &shutdown,
+        engine: &served.engine,
+        control: &control,
+        ticket: claim.ticket.clone().filter(|_| failed_runs.is_none()),
+        failed_runs: failed_runs.unwrap_or_default(),
     };
+    run.avoid_failed_places();
     let trail = run.span.trail();
-    let mut slot = permits.hold();
-    let control = Control::default();
     let lease = keeper.keep(
         claim.lease.clone(),
         asked_ms,
@@ -100,7 +106,7 @@ pub(crate) async fn run_task(
     kinora_crash::point("worker.prepared");
     let job = MakeJob {
         prepared,
-        ticket: claim.ticket.clone(),
+        ticket: run.ticket.clone(),
         control: control.clone(),
         silence_max: served.progress_timeout,
         permits,

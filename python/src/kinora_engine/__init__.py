@@ -6,7 +6,7 @@ torch and Pillow objects are recognised by their attributes.
 
 from ._description import Description, Features, Frames
 from ._engine import Engine
-from ._errors import Cancelled, ContentPolicy, OutOfMemory, Unsupported
+from ._errors import Broken, Cancelled, ContentPolicy, OutOfMemory, Unsupported
 from ._job import Clip, Job
 from ._materials import Audio, Picture
 from ._outputs import Frame, FrameStream, Output, Sound
@@ -16,6 +16,7 @@ from ._version import VERSION as __version__
 
 __all__ = [
     "Audio",
+    "Broken",
     "Cancelled",
     "Clip",
     "ContentPolicy",

@@ -17,6 +17,19 @@ _OUT_OF_MEMORY_WORDS = (
     "bad_alloc",
 )
 
+_BROKEN_CLASSES = {"AcceleratorError"}
+# Errors after which a CUDA or HIP context serves nothing but errors.
+_BROKEN_WORDS = (
+    "cuda error",
+    "hip error",
+    "device-side assert",
+    "cublas_status_not_initialized",
+    "cudnn_status_not_initialized",
+    "illegal memory access",
+    "uncorrectable ecc",
+    "xid ",
+)
+
 
 class Cancelled(BaseException):
     """Kinora stopped the job. Not an `Exception`, so `except Exception` does not swallow it. Clean up in `finally`; do not catch it."""
@@ -28,6 +41,10 @@ class Unsupported(Exception):
 
 class OutOfMemory(Exception):
     """The machine or a device is out of memory. Kinora ends the process."""
+
+
+class Broken(Exception):
+    """The process or its device serves nothing any more, whatever the job. Kinora replaces the process and runs the job again."""
 
 
 class ContentPolicy(Exception):
@@ -51,6 +68,18 @@ def is_out_of_memory(error: BaseException) -> bool:
     return any(words in text for words in _OUT_OF_MEMORY_WORDS)
 
 
+def is_broken(error: BaseException) -> bool:
+    """Whether the error says that the device's context is lost, so that every later job would fail too."""
+    if isinstance(error, Broken):
+        return True
+    if any(base.__name__ in _BROKEN_CLASSES for base in type(error).__mro__):
+        return True
+    if not isinstance(error, RuntimeError):
+        return False
+    text = str(error).lower()
+    return any(words in text for words in _BROKEN_WORDS)
+
+
 def ended(error: BaseException | None, cancel_asked: bool) -> dict[str, Any]:
     """The body of `e` for a job that raised this error, or none."""
     if error is None:
@@ -58,6 +87,8 @@ def ended(error: BaseException | None, cancel_asked: bool) -> dict[str, Any]:
     message = _message(error)
     if is_out_of_memory(error):
         return {"outcome": "out_of_memory", "message": message}
+    if is_broken(error):
+        return {"outcome": "broken", "message": message}
     # A cancel often surfaces as another error, for example when a library wraps the exception.
     if cancel_asked or isinstance(error, Cancelled):
         return {"outcome": "cancelled"}
@@ -70,6 +101,6 @@ def ended(error: BaseException | None, cancel_asked: bool) -> dict[str, Any]:
 
 def _message(error: BaseException) -> str:
     text = str(error)
-    if not isinstance(error, (Mistake, Unsupported, OutOfMemory, ContentPolicy)):
+    if not isinstance(error, (Mistake, Unsupported, OutOfMemory, Broken, ContentPolicy)):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return text[:MESSAGE_CHARS_MAX]

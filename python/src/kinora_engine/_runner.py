@@ -31,7 +31,8 @@ def run_job(engine: Engine, description: Description, arrived: Arrived, line: Li
     body = ended(error, arrived.cancel.asked)
     if error is not None and not isinstance(error, Cancelled) and body["outcome"] != "cancelled":
         traceback.print_exception(type(error), error, error.__traceback__, file=sys.stderr)
-    is_usable = error is None or _clean(engine, error)
+    # A broken device may hang in whatever the engine does to clean up.
+    is_usable = error is None or (body["outcome"] != "broken" and _clean(engine, error))
     port.send_json(b"e", body)
     return is_usable
 

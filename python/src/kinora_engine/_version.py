@@ -4,7 +4,7 @@ import sys
 
 VERSION = "0.1.0"
 PROTOCOL_MAJOR = 1
-PROTOCOL_MINOR = 0
+PROTOCOL_MINOR = 1
 
 
 def sdk_name() -> str:

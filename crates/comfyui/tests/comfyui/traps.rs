@@ -14,7 +14,9 @@ fn on(servers: &[&TestComfy]) -> kinora_comfyui::ComfyEngine {
 
 async fn told(task: &Task, servers: &[&TestComfy]) -> (FailureCode, String) {
     match task.film(&on(servers)).await {
-        Err(EngineError::Told { code, cause }) => (code, cause),
+        Err(EngineError::Told { code, cause } | EngineError::JobFailed { code, cause }) => {
+            (code, cause)
+        }
         other => panic!("{other:?}"),
     }
 }

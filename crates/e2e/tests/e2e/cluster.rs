@@ -38,7 +38,7 @@ fn setting<N: FromStr<Err: Debug>>(variable: &str, small: N) -> N {
 }
 
 /// A database, a bucket, and a key.
-struct Cluster {
+pub(crate) struct Cluster {
     database: String,
     s3: TestS3,
     key: String,
@@ -63,7 +63,7 @@ impl Cluster {
         cluster
     }
 
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::on(Postgres::shared().database())
     }
 
@@ -85,7 +85,7 @@ impl Cluster {
     }
 
     /// A process on a machine of its own: it has nothing of the others but database and bucket.
-    fn process(&self, setup: Setup) -> Setup {
+    pub(crate) fn process(&self, setup: Setup) -> Setup {
         setup
             .set("KINORA_STORE_URL", &self.database)
             .set("KINORA_BASE_URL", BASE_URL)
@@ -102,7 +102,7 @@ impl Cluster {
             .set("KINORA_WORKER_ATTEMPTS_MAX", 1000)
     }
 
-    fn machine(&self) -> DataFolder {
+    pub(crate) fn machine(&self) -> DataFolder {
         DataFolder::with_key(&self.key)
     }
 
@@ -150,7 +150,7 @@ impl Cluster {
         keys
     }
 
-    fn workers(&self) -> Vec<Value> {
+    pub(crate) fn workers(&self) -> Vec<Value> {
         let listed: Value = serde_json::from_str(&self.command(&["workers", "--json"])).unwrap();
         listed.as_array().unwrap().clone()
     }

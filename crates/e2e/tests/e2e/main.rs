@@ -13,6 +13,7 @@ mod attacks;
 mod away;
 mod backups;
 mod bounds;
+mod broken;
 mod callbacks;
 mod cli;
 mod clocks;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::{Mutex, PoisonError};
 
-use kinora_store::{Counts, LivingWorker, StoreError, Stores};
+use kinora_store::{Counts, LivingWorker, StoreError, Stores, WorkerPlaceState};
 use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
 use rustix::param::page_size;
 
@@ -113,6 +113,23 @@ fn describe_devices() {
 }
 
 fn describe_gauges() {
+    describe_gauge!(
+        "kinora_place_quarantined",
+        "1 if the device or server of an engine is in quarantine"
+    );
+    describe_gauge!(
+        "kinora_place_attempts",
+        "Runs at the device or server since its worker started"
+    );
+    describe_gauge!(
+        "kinora_place_failures",
+        "Failures of the device or server since its worker started"
+    );
+    describe_gauge!(
+        "kinora_place_quarantined_seconds",
+        Unit::Seconds,
+        "Time of the device or server in quarantine since its worker started"
+    );
     let seconds = Unit::Seconds;
     describe_gauge!(
         "kinora_tasks",
@@ -150,10 +167,14 @@ fn describe_gauges() {
     describe_gauge!("process_open_fds", "Open file descriptors of this process");
 }
 
-/// The models of the scrapes so far. Gauges keep their last value, so a model that nobody serves or waits for any more
+/// The models and places of the scrapes so far. Gauges keep their last value, so a model that nobody serves or waits for any more
 /// is set to 0 like the others.
 #[derive(Default)]
-pub(super) struct Shown(Mutex<BTreeSet<String>>);
+pub(super) struct Shown {
+    models: Mutex<BTreeSet<String>>,
+    /// Host, engine and name of places, likewise.
+    places: Mutex<BTreeSet<[String; 3]>>,
+}
 
 /// Sets the gauges.
 pub(super) async fn read(stores: &Stores, shown: &Shown) {
@@ -180,16 +201,18 @@ async fn read_store(stores: &Stores, shown: &Shown) -> Result<(), StoreError> {
     let living = stores.workers.living().await?;
     set_queue(&counts, &living, shown);
     set_workers(&living);
+    set_places(&living, shown);
     Ok(())
 }
 
 /// Every model that somebody serves or waits for, or did.
 fn set_queue(counts: &Counts, living: &[LivingWorker], shown: &Shown) {
     let served = living.iter().flat_map(|one| &one.worker.models);
+    let served = served.filter(|one| one.is_available);
     let served: BTreeSet<&str> = served.map(|one| one.model.as_str()).collect();
     let waited_for = counts.models.keys().cloned();
     let now = served.iter().map(|model| (*model).to_owned());
-    let mut models = shown.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut models = shown.models.lock().unwrap_or_else(PoisonError::into_inner);
     models.extend(now.chain(waited_for));
     for model in &*models {
         let count = counts.models.get(model).copied().unwrap_or_default();
@@ -226,6 +249,33 @@ fn set_workers(living: &[LivingWorker]) {
         gauge!("kinora_workers", "state" => state).set(workers);
     }
     gauge!("kinora_worker_slots").set(slots);
+}
+
+/// The places of the living workers. Two workers of one machine may have places of the same name.
+fn set_places(living: &[LivingWorker], shown: &Shown) {
+    let mut now: BTreeMap<[String; 3], [f64; 4]> = BTreeMap::new();
+    for worker in living.iter().map(|one| &one.worker) {
+        for place in &worker.places {
+            let key = [&worker.host, &place.engine, &place.name].map(Clone::clone);
+            let sums = now.entry(key).or_default();
+            let is_quarantined = place.state == WorkerPlaceState::Quarantined;
+            sums[0] = f64::max(sums[0], number(is_quarantined));
+            sums[1] += place.attempts as f64;
+            sums[2] += place.failures as f64;
+            sums[3] += place.quarantined_seconds as f64;
+        }
+    }
+    let mut places = shown.places.lock().unwrap_or_else(PoisonError::into_inner);
+    places.extend(now.keys().cloned());
+    for key in &*places {
+        let [host, engine, place] = key.clone();
+        let labels = [("host", host), ("engine", engine), ("place", place)];
+        let [quarantined, attempts, failures, seconds] = now.get(key).copied().unwrap_or_default();
+        gauge!("kinora_place_quarantined", &labels).set(quarantined);
+        gauge!("kinora_place_attempts", &labels).set(attempts);
+        gauge!("kinora_place_failures", &labels).set(failures);
+        gauge!("kinora_place_quarantined_seconds", &labels).set(seconds);
+    }
 }
 
 const fn number(yes: bool) -> f64 {

@@ -5,6 +5,7 @@ use kinora_store::{LivingWorker, Overview, RunningTask, ServedModel, SharedDevic
 use super::screen::Size;
 use crate::date::date;
 use crate::table::{aligned, printable};
+use crate::workers::place_rows;
 
 /// Minimum number of lines for running tasks, however small the terminal is.
 const RUNNING_MIN: usize = 1;
@@ -28,6 +29,10 @@ pub(super) fn lines(reading: &Reading<'_>, size: Option<Size>) -> Vec<String> {
     // Few services share a device.
     if devices.len() > 1 {
         workers.extend(section(&devices));
+    }
+    let places = place_rows(&overview.workers);
+    if places.len() > 1 {
+        workers.extend(section(&places));
     }
     let mut running = section(&running(&overview.running));
     let Some(size) = size else {
@@ -203,6 +208,7 @@ mod tests {
             model: "kinora-a1".to_owned(),
             engine: "storyboard/7".to_owned(),
             device: Some("cuda0".to_owned()),
+            is_available: true,
         };
         let worker = Announcement {
             id: "gpu-1-4711".to_owned(),
@@ -214,6 +220,7 @@ mod tests {
             started_at_ms: 0,
             state: WorkerState::Serving,
             devices: Vec::new(),
+            places: Vec::new(),
         };
         Overview {
             now_ms: 1_795_319_107_000,

@@ -111,6 +111,19 @@ export const models = (key) => json("v1/models", {}, key);
  * @property {number} running
  * @property {number} seen_seconds_ago
  * @property {OperationsDevice[]} devices
+ * @property {OperationsPlace[]} places
+ */
+
+/**
+ * @typedef {object} OperationsPlace A device or a server of an engine.
+ * @property {string} engine
+ * @property {string} name
+ * @property {"available" | "paused" | "quarantined"} state
+ * @property {number} running
+ * @property {number} attempts
+ * @property {number} failures
+ * @property {number} quarantined_seconds
+ * @property {string | null} last_error
  */
 
 /**

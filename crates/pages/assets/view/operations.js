@@ -11,6 +11,7 @@ import { closeButton, dialog } from "./dialog.js";
 /** @typedef {import("../core/api.js").Operations} Operations */
 /** @typedef {import("../core/api.js").OperationsDevice} OperationsDevice */
 /** @typedef {import("../core/api.js").OperationsDeviceEngine} OperationsDeviceEngine */
+/** @typedef {import("../core/api.js").OperationsPlace} OperationsPlace */
 
 const REFRESH_MS = 2000;
 /** What an engine does on a device that it shares. */
@@ -58,6 +59,7 @@ function state() {
   const none = "No worker lives: accepted tasks wait.";
   const workers = table("Workers", ["Worker", "Engines", "Busy", "Seen"], none, workerRow);
   const devices = table("Devices", ["Device", "Engines", "Memory", "Swaps"], "", deviceRow);
+  const places = table("Trouble", ["Device or server", "State", "Failures", "Last error"], "", placeRow);
   const body = h(
     "div",
     { class: "service", hidden: true },
@@ -65,6 +67,7 @@ function state() {
     queue.root,
     running.root,
     workers.root,
+    places.root,
     devices.root,
   );
   return {
@@ -82,6 +85,9 @@ function state() {
       devices.show(shared.map((one) => [`${one.worker.id} ${one.device.name}`, one]));
       // Few services share a device.
       devices.root.hidden = !shared.length;
+      const troubled = troubledPlaces(now);
+      places.show(troubled.map((one) => [`${one.worker.id} ${one.place.engine} ${one.place.name}`, one]));
+      places.root.hidden = !troubled.length;
       body.hidden = false;
       notice.hidden = true;
     },
@@ -212,6 +218,34 @@ const sharedDevices = (now) =>
     const running = now.running.filter((task) => task.worker === worker.id);
     return worker.devices.map((device) => ({ worker, device, running }));
   });
+
+/**
+ * @typedef {object} TroubledPlace
+ * @property {Operations["workers"][0]} worker
+ * @property {OperationsPlace} place
+ */
+
+/** The devices and servers that do not take every task. @param {Operations} now @returns {TroubledPlace[]} */
+const troubledPlaces = (now) =>
+  now.workers.flatMap((worker) =>
+    worker.places.filter((place) => place.state !== "available").map((place) => ({ worker, place })),
+  );
+
+/** @returns {Row<TroubledPlace>} */
+function placeRow() {
+  const [name, state] = [two(), two()];
+  const [failures, error] = [h("span"), h("span", { class: "service-error" })];
+  return {
+    root: tableRow(name.root, state.root, failures, error),
+    show({ worker, place }) {
+      name.show(place.name, `${place.engine} on ${worker.host}`);
+      const since = place.quarantined_seconds ? `${span(place.quarantined_seconds)} in all` : "";
+      state.show(place.state, since);
+      setText(failures, `${place.failures} of ${plural(place.attempts, "run")}`);
+      setText(error, place.last_error ?? "–");
+    },
+  };
+}
 
 /** @returns {Row<SharedDevice>} */
 function deviceRow() {

@@ -99,7 +99,13 @@ async fn a_result_that_cannot_be_had_is_given_up_after_its_tries() {
         };
         assert!(expected(cause), "{cause:?}");
         assert_eq!(error.failure().code, FailureCode::GenerationFailed.as_str());
-        assert_eq!(server.count(CONTENT), 3);
+        // An encoding that was not asked for would come again.
+        let tries = if matches!(cause, Cause::Encoding(_)) {
+            1
+        } else {
+            3
+        };
+        assert_eq!(server.count(CONTENT), tries);
         assert_eq!(server.count("GET /elsewhere"), 0);
         assert!(is_absent(&stage.result()));
     }

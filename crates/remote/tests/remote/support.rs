@@ -169,5 +169,6 @@ pub(crate) fn request() -> RemoteRequest {
         references: Vec::new(),
         audio_switch: false,
         key: "video_0001".to_owned(),
+        avoid: Vec::new(),
     }
 }

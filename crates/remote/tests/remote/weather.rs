@@ -40,11 +40,8 @@ async fn a_storm_without_end_ends_the_run_within_its_bound() {
         options.silence_max = Duration::from_secs(100);
     });
     let error = stage.run().await.unwrap_err();
-    assert!(matches!(error, RemoteError::Silent { .. }), "{error:?}");
-    assert_eq!(
-        error.failure().code,
-        FailureCode::GenerationTimeout.as_str()
-    );
+    // Nothing was begun: the task goes back to the queue.
+    assert!(matches!(error, RemoteError::NoPlace(_)), "{error:?}");
     let waited: Duration = stage.timer.waits().iter().sum();
     assert_eq!(waited, Duration::from_secs(100));
     assert_eq!(server.count(SUBMIT), 1, "nobody is asked before they wish");
@@ -243,17 +240,15 @@ async fn a_broken_upstream_is_left_out_probed_and_comes_back() {
     .await;
     let other = Server::well("u", MP4).await;
     let stage = Stage::new(&OPENAI, &[&broken, &other]);
-    let submit = async || {
+    let mut jobs = Vec::new();
+    let mut submit = async || {
         // Long enough for any back-off to be over.
         stage.timer.advance(Duration::from_mins(5));
-        stage
-            .remote
-            .submit(&request())
-            .await
-            .unwrap()
-            .ticket()
-            .upstream
-            .clone()
+        let job = stage.remote.submit(&request()).await.unwrap();
+        let upstream = job.ticket().upstream.clone();
+        // An idle upstream that never failed would come first.
+        jobs.push(job);
+        upstream
     };
     for _ in 0..3 {
         assert_eq!(submit().await, "b");

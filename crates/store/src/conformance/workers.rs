@@ -7,7 +7,7 @@ use super::fixtures::{LEASE_MS, MODELS, NOW};
 use super::{Harness, Site};
 use crate::{
     Announcement, DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice,
-    WorkerState,
+    WorkerPlace, WorkerPlaceState, WorkerState,
 };
 
 const ANNOUNCED_MS: u64 = 20_000;
@@ -17,6 +17,7 @@ fn worker(id: &str, models: &[&str]) -> Announcement {
         model: (*model).to_owned(),
         engine: "storyboard/7".to_owned(),
         device: Some("cuda0, \"quoted\"".to_owned()),
+        is_available: true,
     };
     Announcement {
         id: id.to_owned(),
@@ -27,6 +28,16 @@ fn worker(id: &str, models: &[&str]) -> Announcement {
         slots: 2,
         started_at_ms: 1_700_000_000_000,
         state: WorkerState::Serving,
+        places: vec![WorkerPlace {
+            engine: "wan".to_owned(),
+            name: "device 0".to_owned(),
+            state: WorkerPlaceState::Quarantined,
+            running: 1,
+            attempts: 12,
+            failures: 3,
+            quarantined_seconds: 60,
+            last_error: Some("generation failed: \"Xid 31\"".to_owned()),
+        }],
         devices: vec![SharedDevice {
             name: "gpu0".to_owned(),
             memory_megabytes: 80_000,
@@ -76,6 +87,10 @@ pub async fn a_worker_is_seen_on_another_handle(harness: &impl Harness) {
         assert_eq!(living(site).await, [one(&second, 0), one(&first, 7)]);
         assert_eq!(served(site).await, ["one", "two"]);
     }
+    let mut quarantined = second.clone();
+    quarantined.models[0].is_available = false;
+    announce(&there, &quarantined).await;
+    assert_eq!(served(&here).await, ["two"], "nobody can run the other");
 }
 
 /// By the store's clock, to the millisecond; a renewal counts from its own time.

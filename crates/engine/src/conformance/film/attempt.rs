@@ -168,7 +168,11 @@ pub(super) fn brought(site: &impl Site, ended: Option<Ended>) -> Check {
 
 pub(super) fn told(ended: Option<Ended>, expected: FailureCode) -> Check {
     match ended {
-        Some(Err(EngineError::Told { code, .. })) if code == expected => Ok(()),
+        Some(Err(EngineError::Told { code, .. } | EngineError::JobFailed { code, .. }))
+            if code == expected =>
+        {
+            Ok(())
+        }
         other => Err(Broken(format!("{expected} is told, and not {other:?}"))),
     }
 }

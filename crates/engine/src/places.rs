@@ -1,0 +1,478 @@
+//! Failure domains. A *place* can break without dying: a process on a device, a server. One
+//! [`Places`] keeps, for all places of one engine, their recent outcomes, back-off and quarantine,
+//! and chooses the place of the next job.
+//!
+//! Two kinds of failures are told apart. An *outage* is the place's own: no connection, a server
+//! error, a process that dies while it opens. A *failed job* may be the fault of either, so another
+//! place judges it: if the job succeeds there, the first place was at fault; if it fails there too,
+//! the job was, and counts against neither.
+//!
+//! This module does no I/O and never waits.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use report::{PlaceReport, PlaceState};
+
+/// Maximum number of failed jobs remembered of one place.
+const FAILED_JOBS_MAX: usize = 16;
+
+/// What all places of an engine have in common.
+pub struct PlaceRules {
+    /// Maximum number of concurrent jobs at one place. `None`: the place has a queue of its own.
+    pub jobs_max: Option<usize>,
+    /// Number of failures in a row that quarantine a place: it gets one job at a time, after
+    /// growing pauses, until one succeeds.
+    pub failures_max: u32,
+    /// The pause after this many failures in a row, counted from 1.
+    pub pause: Box<dyn Fn(u32) -> Duration + Send + Sync>,
+    /// Whether a place with too many outages is asked, by [`Choice::Probe`], before it gets a job.
+    pub probes: bool,
+    /// Whether other workers use the same places, as they do servers. Devices belong to one worker.
+    pub are_shared: bool,
+}
+
+/// All places of one engine in this process.
+pub struct Places {
+    names: Vec<String>,
+    rules: PlaceRules,
+    now: Box<dyn Fn() -> Duration + Send + Sync>,
+    state: Mutex<Vec<Place>>,
+    changed: watch::Sender<()>,
+}
+
+/// One place. All times are of [`Places::now`].
+#[derive(Debug, Default)]
+struct Place {
+    running: usize,
+    /// Outages in a row.
+    outages: u32,
+    /// Failures of jobs in a row, including repeated ones of the same job.
+    job_failures: u32,
+    /// The jobs of these failures, each once.
+    failed_jobs: Vec<String>,
+    /// No new job before this time, because of an outage or by the server's request.
+    held_until: Duration,
+    /// No new job before this time, because of failed jobs.
+    paused_until: Duration,
+    is_probing: bool,
+    quarantined_at: Option<Duration>,
+    /// Whether the process must be replaced before the next job.
+    must_restart: bool,
+    /// Restarts since the last success, of an only place.
+    restarts: u32,
+    attempts: u64,
+    failures: u64,
+    quarantined: Duration,
+    last_error: Option<String>,
+}
+
+/// The conditions of a choice.
+pub struct Wish<'a> {
+    /// The places that may serve this job, by index.
+    pub may: &'a dyn Fn(usize) -> bool,
+    /// Which of several equally good places is cheaper, by index.
+    pub prefers: &'a dyn Fn(usize) -> bool,
+    /// Names of places at which the job failed: it goes elsewhere while there is an elsewhere.
+    pub avoid: &'a [String],
+}
+
+/// Where the next job goes.
+#[derive(Debug)]
+pub enum Choice {
+    /// To this place.
+    Take(Visit),
+    /// Nowhere before this place was asked whether it is back; nobody else asks meanwhile.
+    Probe(Probe),
+    /// Nowhere at this time: look again when something changes, at the latest at the given time.
+    Wait(Duration),
+}
+
+/// A job's presence at a place; ends when dropped.
+#[derive(Debug)]
+pub struct Visit {
+    places: Arc<Places>,
+    /// Index of the place.
+    pub index: usize,
+    /// Whether the process must be replaced before this job.
+    pub must_restart: bool,
+}
+
+/// The right to ask a place whether it is back; ends when dropped.
+#[derive(Debug)]
+pub struct Probe {
+    places: Arc<Places>,
+    /// Index of the place.
+    pub index: usize,
+}
+
+/// What is known about a failed job besides its place.
+#[derive(Clone, Copy, Debug)]
+pub struct FailedJob<'a> {
+    /// Identifies the job in all its attempts.
+    pub key: &'a str,
+    /// Whether places outside this process could run it.
+    pub has_elsewhere: bool,
+    /// Whether it has failed at another place before.
+    pub has_failed_elsewhere: bool,
+    /// The cause, for operators.
+    pub error: &'a str,
+}
+
+impl fmt::Debug for Places {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Places({})", self.names.join(", "))
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.places.lock()[self.index].running -= 1;
+        self.places.notify();
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.places.lock()[self.index].is_probing = false;
+        self.places.notify();
+    }
+}
+
+impl Places {
+    /// Places with these names, all available. `now` is a steady time.
+    pub fn new(
+        names: Vec<String>,
+        rules: PlaceRules,
+        now: impl Fn() -> Duration + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        let state = names.iter().map(|_| Place::default()).collect();
+        Arc::new(Self {
+            names,
+            rules,
+            now: Box::new(now),
+            state: Mutex::new(state),
+            changed: watch::Sender::new(()),
+        })
+    }
+
+    /// The name of the place with this index.
+    pub fn name(&self, index: usize) -> &str {
+        &self.names[index]
+    }
+
+    /// Number of places.
+    pub const fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Whether other workers use the same places.
+    pub const fn are_shared(&self) -> bool {
+        self.rules.are_shared
+    }
+
+    /// Receives a message when a choice may have another result.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Chooses the place for a job now: one in quarantine that is due for a trial, otherwise the least
+    /// busy one.
+    pub fn choose(self: &Arc<Self>, wish: &Wish<'_>) -> Choice {
+        let now = (self.now)();
+        let mut state = self.lock();
+        let due = (0..state.len())
+            .find(|&index| (wish.may)(index) && state[index].is_due_for_probe(&self.rules, now));
+        if let Some(index) = due {
+            state[index].is_probing = true;
+            drop(state);
+            return Choice::Probe(Probe {
+                places: Arc::clone(self),
+                index,
+            });
+        }
+        let eligible = self.eligible(&state, wish);
+        let free = eligible
+            .iter()
+            .filter(|&&index| state[index].takes_job(&self.rules, now));
+        let best = free.min_by_key(|&&index| {
+            let place = &state[index];
+            // A new job tries a place in quarantine as soon as its pause is over: it loses little,
+            // and the place may be mended.
+            let is_trial = wish.avoid.is_empty() && place.is_quarantined(&self.rules);
+            let is_suspect = place.is_suspect();
+            (!is_trial, place.running, is_suspect, !(wish.prefers)(index))
+        });
+        if let Some(&index) = best {
+            return Choice::Take(self.enter(&mut state, index));
+        }
+        let held = eligible.iter().map(|&index| state[index].held_until());
+        Choice::Wait(held.filter(|until| *until > now).min().unwrap_or(now))
+    }
+
+    /// Chooses this place once it is available, without regard to its failures.
+    pub fn choose_only(self: &Arc<Self>, index: usize) -> Choice {
+        let mut state = self.lock();
+        let held_until = state[index].held_until;
+        if held_until > (self.now)() {
+            return Choice::Wait(held_until);
+        }
+        Choice::Take(self.enter(&mut state, index))
+    }
+
+    /// Records that a job is at this place, for example since an earlier process.
+    pub fn visit(self: &Arc<Self>, index: usize) -> Visit {
+        self.enter(&mut self.lock(), index)
+    }
+
+    fn enter(self: &Arc<Self>, state: &mut [Place], index: usize) -> Visit {
+        state[index].running += 1;
+        state[index].attempts += 1;
+        Visit {
+            places: Arc::clone(self),
+            index,
+            must_restart: std::mem::take(&mut state[index].must_restart),
+        }
+    }
+
+    /// Places for this job: none where it failed while there are others, and then none in
+    /// quarantine while there are others.
+    fn eligible(&self, state: &[Place], wish: &Wish<'_>) -> Vec<usize> {
+        let all: Vec<usize> = (0..state.len())
+            .filter(|&index| (wish.may)(index))
+            .collect();
+        if wish.avoid.is_empty() {
+            return all;
+        }
+        let only = |from: &[usize], keep: &dyn Fn(usize) -> bool| {
+            let kept: Vec<usize> = from.iter().copied().filter(|&index| keep(index)).collect();
+            if kept.is_empty() { from.to_vec() } else { kept }
+        };
+        let others = only(&all, &|index| !wish.avoid.contains(&self.names[index]));
+        only(&others, &|index| !state[index].is_quarantined(&self.rules))
+    }
+
+    /// How many jobs the places take at this time, in addition to `outstanding` ones that run or
+    /// are on their way.
+    pub fn vacancies(&self, outstanding: usize) -> usize {
+        let now = (self.now)();
+        let state = self.lock();
+        // Jobs wait at a server that asked for a pause, and some are there already.
+        let is_open = |place: &Place| self.rules.are_shared && !place.is_quarantined(&self.rules);
+        if state.iter().any(is_open) {
+            return usize::MAX;
+        }
+        let capacity = state.iter().map(|place| place.capacity(&self.rules, now));
+        let capacity = capacity.fold(0_usize, usize::saturating_add);
+        capacity.saturating_sub(outstanding)
+    }
+
+    /// Whether at least one place is not in quarantine.
+    pub fn are_usable(&self) -> bool {
+        let state = self.lock();
+        state.is_empty() || state.iter().any(|place| !place.is_quarantined(&self.rules))
+    }
+
+    /// Records a usable answer of the place itself.
+    pub fn answered(&self, index: usize) {
+        let now = (self.now)();
+        let mut state = self.lock();
+        state[index].outages = 0;
+        self.note_quarantine(&mut state[index], index, now);
+    }
+
+    /// Like [`Self::answered`], and the place is available immediately.
+    pub fn is_back(&self, index: usize) {
+        self.lock()[index].held_until = Duration::ZERO;
+        self.answered(index);
+        self.notify();
+    }
+
+    /// Records a failure of the place itself.
+    pub fn outage(&self, index: usize, error: &str) {
+        let now = (self.now)();
+        let mut state = self.lock();
+        let place = &mut state[index];
+        place.outages = place.outages.saturating_add(1);
+        place.failures += 1;
+        place.last_error = Some(error.to_owned());
+        let until = now + (self.rules.pause)(place.outages);
+        place.held_until = place.held_until.max(until);
+        self.note_quarantine(place, index, now);
+        drop(state);
+        self.notify();
+    }
+
+    /// Quarantines a place at once: it will fail until an operator fixes it.
+    pub fn broke(&self, index: usize, error: &str) {
+        let all_but_one = self.rules.failures_max.saturating_sub(1);
+        let mut state = self.lock();
+        state[index].outages = state[index].outages.max(all_but_one);
+        drop(state);
+        self.outage(index, error);
+    }
+
+    /// Records a working place that asked for a pause: for that time, at least the first pause.
+    pub fn hold(&self, index: usize, wish: Option<Duration>) {
+        let wait = wish.unwrap_or_default().max((self.rules.pause)(1));
+        let now = (self.now)();
+        let mut state = self.lock();
+        let place = &mut state[index];
+        place.outages = 0;
+        place.held_until = place.held_until.max(now + wait);
+    }
+
+    /// Records that the place completed a job.
+    pub fn succeeded(&self, index: usize) {
+        let now = (self.now)();
+        let mut state = self.lock();
+        let place = &mut state[index];
+        place.outages = 0;
+        place.restarts = 0;
+        place.forget_failed_jobs();
+        self.note_quarantine(place, index, now);
+        drop(state);
+        self.notify();
+    }
+
+    /// Records that a job failed at the place, unless the job is known to be at fault.
+    pub fn job_failed(&self, index: usize, job: FailedJob<'_>) {
+        let now = (self.now)();
+        let mut state = self.lock();
+        state[index].failures += 1;
+        state[index].last_error = Some(job.error.to_owned());
+        let is_judged = self.acquit(&mut state, index, job.key, now);
+        if job.has_failed_elsewhere || is_judged {
+            let place = &mut state[index];
+            // The places agree, so an earlier failure here may have been the job's as well.
+            place.failed_jobs.pop();
+            place.job_failures = place.job_failures.saturating_sub(1);
+            self.note_quarantine(place, index, now);
+        } else {
+            let has_others = self.count() > 1 || (job.has_elsewhere && !self.rules.are_shared);
+            self.suspect(&mut state[index], index, job.key, has_others, now);
+        }
+        drop(state);
+        self.notify();
+    }
+
+    /// Clears the other places of this job's failure; returns whether there was one.
+    fn acquit(&self, state: &mut [Place], here: usize, job: &str, now: Duration) -> bool {
+        let mut is_known = false;
+        for (index, place) in state.iter_mut().enumerate() {
+            let before = place.failed_jobs.len();
+            if index != here {
+                place.failed_jobs.retain(|one| one != job);
+            }
+            if place.failed_jobs.len() < before {
+                is_known = true;
+                place.job_failures = place.job_failures.saturating_sub(1);
+                if place.failed_jobs.is_empty() {
+                    place.forget_failed_jobs();
+                }
+                self.note_quarantine(place, index, now);
+            }
+        }
+        is_known
+    }
+
+    /// Counts a failed job against a place.
+    fn suspect(&self, place: &mut Place, index: usize, job: &str, has_others: bool, now: Duration) {
+        place.job_failures = place.job_failures.saturating_add(1);
+        let is_new = !place.failed_jobs.iter().any(|one| one == job);
+        if is_new && place.failed_jobs.len() < FAILED_JOBS_MAX {
+            place.failed_jobs.push(job.to_owned());
+        }
+        let limit = self.rules.failures_max as usize;
+        if has_others {
+            place.paused_until = now + (self.rules.pause)(place.job_failures);
+            place.must_restart |= place.failed_jobs.len() >= limit;
+        } else if place.failed_jobs.len() >= limit << place.restarts.min(2) {
+            // Nobody else can judge the jobs of an only place: replace its process, ever more
+            // seldom, since the jobs may be at fault.
+            place.must_restart = true;
+            place.restarts += 1;
+            place.forget_failed_jobs();
+        }
+        self.note_quarantine(place, index, now);
+    }
+
+    /// Begins or ends the quarantine of a place, and logs it.
+    fn note_quarantine(&self, place: &mut Place, index: usize, now: Duration) {
+        match (place.is_quarantined(&self.rules), place.quarantined_at) {
+            (true, None) => {
+                place.quarantined_at = Some(now);
+                let error = place.last_error.as_deref().unwrap_or_default();
+                tracing::warn!(place = self.names[index], error, "place quarantined");
+            }
+            (false, Some(since)) => {
+                place.quarantined_at = None;
+                place.quarantined += now.saturating_sub(since);
+                let seconds = now.saturating_sub(since).as_secs();
+                tracing::info!(place = self.names[index], seconds, "place back at work");
+            }
+            _ => {}
+        }
+    }
+
+    /// Nothing panics while holding the lock, so a poisoned lock is still valid.
+    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn notify(&self) {
+        self.changed.send_replace(());
+    }
+}
+
+impl Place {
+    const fn is_out(&self, rules: &PlaceRules) -> bool {
+        self.outages >= rules.failures_max
+    }
+
+    const fn is_quarantined(&self, rules: &PlaceRules) -> bool {
+        self.is_out(rules) || self.failed_jobs.len() >= rules.failures_max as usize
+    }
+
+    const fn is_suspect(&self) -> bool {
+        self.outages > 0 || !self.failed_jobs.is_empty()
+    }
+
+    fn held_until(&self) -> Duration {
+        self.held_until.max(self.paused_until)
+    }
+
+    fn is_due_for_probe(&self, rules: &PlaceRules, now: Duration) -> bool {
+        rules.probes && self.is_out(rules) && !self.is_probing && self.held_until() <= now
+    }
+
+    /// Whether the place takes another job now.
+    fn takes_job(&self, rules: &PlaceRules, now: Duration) -> bool {
+        let waits_for_probe = rules.probes && self.is_out(rules);
+        !waits_for_probe && self.capacity(rules, now) > self.running
+    }
+
+    /// Maximum number of concurrent jobs at this time, including the running ones.
+    fn capacity(&self, rules: &PlaceRules, now: Duration) -> usize {
+        if self.held_until() > now {
+            self.running
+        } else if self.is_quarantined(rules) {
+            self.running.max(1)
+        } else {
+            rules.jobs_max.unwrap_or(usize::MAX)
+        }
+    }
+
+    fn forget_failed_jobs(&mut self) {
+        self.failed_jobs.clear();
+        self.job_failures = 0;
+        self.paused_until = Duration::ZERO;
+    }
+}
