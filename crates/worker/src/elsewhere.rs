@@ -2,14 +2,15 @@
 //! place's goes to another place once, without losing an attempt; the second place's word is final.
 //! What the next attempt must know is kept with the task, as its ticket.
 
-use kinora_engine::EngineError;
 use kinora_engine::places::{FailedJob, Places};
+use kinora_engine::{Control, EngineError};
 use kinora_media::MediaError;
-use kinora_store::WorkerState;
+use kinora_store::{Claim, WorkerState};
 use serde::{Deserialize, Serialize};
 
-use crate::ending::Run;
 use crate::error::{RecordError, is_engines_fault};
+use crate::maker::Maker;
+use crate::worker::Worker;
 
 /// Number of runs of one task whose processes said that they are broken; then the task is.
 const BROKEN_RUNS_MAX: u32 = 3;
@@ -74,7 +75,7 @@ impl FailedRuns {
     }
 
     /// Names of the engine's own places in the list, for a worker on this machine.
-    pub(crate) fn names(&self, places: &Places, owner: &str) -> Vec<String> {
+    fn names(&self, places: &Places, owner: &str) -> Vec<String> {
         let mut names = self.failed_at.clone();
         if !places.are_shared() {
             names = names
@@ -100,7 +101,24 @@ impl FailedRuns {
     }
 }
 
-impl Run<'_> {
+/// A run, as far as its place is concerned.
+pub(crate) struct PlacedRun<'a> {
+    pub(crate) worker: &'a Worker,
+    pub(crate) claim: &'a Claim,
+    pub(crate) engine: &'a Maker,
+    pub(crate) control: &'a Control,
+    pub(crate) failed_runs: FailedRuns,
+}
+
+impl PlacedRun<'_> {
+    /// Asks the engine for other places than those at which the task has failed.
+    pub(crate) fn avoid_failed_places(&self) {
+        if let Some(places) = self.engine.places() {
+            let names = self.failed_runs.names(places, &self.owner());
+            self.control.place.avoid(names);
+        }
+    }
+
     /// Records a failed run with its place. Returns what the next attempt must know, or `None` if
     /// the failure is final.
     pub(crate) async fn next_elsewhere(&self, blame: Blame, error: &str) -> Option<FailedRuns> {
@@ -134,7 +152,7 @@ impl Run<'_> {
     }
 
     /// The machine and the engine, which own devices of the same name.
-    pub(crate) fn owner(&self) -> String {
+    fn owner(&self) -> String {
         let engine = &self.engine.describe().name;
         format!("{}/{engine}", self.worker.settings.origin.host)
     }

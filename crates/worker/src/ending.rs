@@ -4,16 +4,15 @@ use std::error::Error;
 use std::time::Duration;
 
 use kinora_contract::{Artifact, Failure, FailureCode};
-use kinora_engine::{Control, EngineError};
+use kinora_engine::EngineError;
 use kinora_store::{Attempt, Claim, Lease, Renewal, StoreError};
 use kinora_traces::Span;
 
 use crate::drain::Shutdown;
-use crate::elsewhere::{Blame, FailedRuns};
+use crate::elsewhere::{Blame, FailedRuns, PlacedRun};
 use crate::error::{PrepareError, RecordError, Stop, Unmade};
 use crate::fault::is_ours;
 use crate::finish::finish;
-use crate::maker::Maker;
 use crate::publish;
 use crate::worker::Worker;
 
@@ -25,11 +24,7 @@ pub(crate) struct Run<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) claim: &'a Claim,
     pub(crate) shutdown: &'a Shutdown,
-    pub(crate) engine: &'a Maker,
-    pub(crate) control: &'a Control,
-    /// The engine's ticket of an earlier attempt.
-    pub(crate) ticket: Option<String>,
-    pub(crate) failed_runs: FailedRuns,
+    pub(crate) placed: PlacedRun<'a>,
     pub(crate) span: Span,
 }
 
@@ -56,13 +51,13 @@ impl Run<'_> {
         let worker = self.worker;
         match made {
             Ok(artifact) => {
-                self.control.place.succeeded();
+                self.placed.control.place.succeeded();
                 self.finish(Ok(artifact)).await;
                 worker.backoff.note_success();
             }
             Err(Unmade::Failed(error)) => self.end_failed(&error).await,
             Err(Unmade::Refused(failure)) => {
-                self.control.place.succeeded();
+                self.placed.control.place.succeeded();
                 self.finish(Err(failure)).await;
             }
             Err(Unmade::Stopped(stop)) => self.give_up(stop).await,
@@ -84,30 +79,22 @@ impl Run<'_> {
                 insist(shutdown, || worker.work.release(lease, Attempt::Forgiven)).await;
             }
             Blame::Crash if self.claim.task.attempt < worker.settings.attempts_max => {
-                if let Some(next) = self.next_elsewhere(blame, &error.to_string()).await {
+                if let Some(next) = self.placed.next_elsewhere(blame, &error.to_string()).await {
                     self.keep(&next).await;
                 }
                 try_again(worker, lease, error).await;
             }
-            _ => match self.next_elsewhere(blame, &error.to_string()).await {
+            _ => match self.placed.next_elsewhere(blame, &error.to_string()).await {
                 Some(next) => self.run_elsewhere(error, &next).await,
                 None => self.finish(Err(public_failure(error))).await,
             },
         }
     }
 
-    /// Asks the engine for other places than those at which the task has failed.
-    pub(crate) fn avoid_failed_places(&self) {
-        if let Some(places) = self.engine.places() {
-            let names = self.failed_runs.names(places, &self.owner());
-            self.control.place.avoid(names);
-        }
-    }
-
     /// Returns the task to the queue for an attempt at another place; this one does not count.
     async fn run_elsewhere(&self, error: &(dyn Error + Sync + 'static), next: &FailedRuns) {
         let (worker, lease) = (self.worker, &self.claim.lease);
-        let place = self.control.place.chosen().map(|(_, name)| name);
+        let place = self.placed.control.place.chosen().map(|(_, name)| name);
         tracing::warn!(%error, place, "run failed at its place; task requeued for another");
         publish::withdraw(&*worker.blobs, lease).await;
         self.keep(next).await;

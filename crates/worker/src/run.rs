@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clear::{Cleared, clear};
 use crate::drain::Shutdown;
-use crate::elsewhere::FailedRuns;
+use crate::elsewhere::{FailedRuns, PlacedRun};
 use crate::ending::Run;
 use crate::error::{PrepareError, RecordError, Unmade};
 use crate::film::{FilmOrder, film};
@@ -58,17 +58,21 @@ pub(crate) async fn run_task(
     kinora_crash::point("worker.claimed");
     let (mut slot, control) = (permits.hold(), Control::default());
     let failed_runs = claim.ticket.as_deref().and_then(FailedRuns::read);
+    let ticket = claim.ticket.clone().filter(|_| failed_runs.is_none());
     let run = Run {
         span: begin_span(&worker, &claim, &engine_name),
         worker: &worker,
         claim: &claim,
         shutdown: &shutdown,
-        engine: &served.engine,
-        control: &control,
-        ticket: claim.ticket.clone().filter(|_| failed_runs.is_none()),
-        failed_runs: failed_runs.unwrap_or_default(),
+        placed: PlacedRun {
+            worker: &worker,
+            claim: &claim,
+            engine: &served.engine,
+            control: &control,
+            failed_runs: failed_runs.unwrap_or_default(),
+        },
     };
-    run.avoid_failed_places();
+    run.placed.avoid_failed_places();
     let trail = run.span.trail();
     let lease = keeper.keep(
         claim.lease.clone(),
@@ -106,7 +110,7 @@ pub(crate) async fn run_task(
     kinora_crash::point("worker.prepared");
     let job = MakeJob {
         prepared,
-        ticket: run.ticket.clone(),
+        ticket,
         control: control.clone(),
         silence_max: served.progress_timeout,
         permits,

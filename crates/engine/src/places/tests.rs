@@ -1,3 +1,5 @@
+//! Places under outages, failed jobs, trials and pauses.
+
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
