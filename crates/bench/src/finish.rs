@@ -36,6 +36,7 @@ fn request() -> ClaimRequest {
         count: CLAIMED,
         slots: CLAIMED,
         project_slots_max: CLAIMED,
+        long_tasks: None,
         attempts_max: 3,
         lease_ms: LEASE_MS,
     }

@@ -258,6 +258,7 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
             origin,
             slots: config.worker.slots as usize,
             project_slots_max: config.worker.project_slots_max as usize,
+            short_slot_memory: seconds(config.worker.short_slot_seconds),
             lease_ms: u64::from(config.worker.lease_seconds) * 1000,
             sweep_every: seconds(config.worker.sweep_seconds),
             heartbeat_every: Duration::from_millis(250),

@@ -154,6 +154,7 @@ pub(crate) struct Worker {
     pub(crate) enabled: bool,
     pub(crate) slots: u32,
     pub(crate) project_slots_max: u32,
+    pub(crate) short_slot_seconds: u32,
     pub(crate) lease_seconds: u32,
     pub(crate) sweep_seconds: u32,
     pub(crate) attempts_max: u32,

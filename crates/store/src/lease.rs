@@ -17,6 +17,8 @@ pub struct ClaimRequest {
     /// Maximum number of concurrent tasks of one project at this worker. 0: all slots, or all but
     /// one while another project has a claimable task; with a single slot, that one.
     pub project_slots_max: usize,
+    /// Limits the long tasks of the claim; `None`: any task may be claimed.
+    pub long_tasks: Option<LongTasks>,
     /// Maximum number of runs of one task: the last one after a death runs alone.
     pub attempts_max: u32,
     /// Length of the lease in milliseconds.
@@ -32,6 +34,37 @@ impl ClaimRequest {
             until_steady_ms: now.steady_ms.saturating_add(self.lease_ms),
             worker: self.worker.clone(),
         }
+    }
+}
+
+/// How many long tasks a claim may take, so that the worker's last slot remains for short ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LongTasks {
+    /// A task is long if its estimated cost ([`kinora_contract::VideoSpec::cost`]) is above this.
+    pub cost_over: u64,
+    /// Maximum number of long tasks in this claim.
+    pub count: usize,
+}
+
+impl LongTasks {
+    /// Whether the task must wait until a long one has ended. A task with a ticket never does: its job is running at
+    /// another server already.
+    pub(crate) fn hold_back(&self, record: &Record) -> bool {
+        self.count == 0 && self.is_long(record) && record.ticket.is_none()
+    }
+
+    /// The cost of tasks that may be claimed, if no long one may be.
+    pub(crate) fn cost_max(&self) -> Option<u64> {
+        (self.count == 0).then_some(self.cost_over)
+    }
+
+    /// Counts a claimed task.
+    pub(crate) fn charge(&mut self, record: &Record) {
+        self.count -= usize::from(self.count > 0 && self.is_long(record));
+    }
+
+    fn is_long(&self, record: &Record) -> bool {
+        record.task.spec.cost() > self.cost_over
     }
 }
 

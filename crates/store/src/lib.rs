@@ -66,7 +66,7 @@ pub use kinora_contract::lifecycle::{
     Attempt, CallOff, Lease, LeaseLost, MARKS, Outcome, Renewal, TASK_FILES, mark_key, names_file,
     reference_keys, task_of_file,
 };
-pub use lease::{Claim, ClaimRequest};
+pub use lease::{Claim, ClaimRequest, LongTasks};
 pub use moved::{MovedBinding, MovedChore, MovedKey, MovedPhase, MovedStore, MovedTask};
 pub use moved_webhooks::{MovedDelivery, MovedWebhook};
 pub use moves::{Export, Import, MOVED_AT_ONCE};

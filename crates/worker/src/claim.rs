@@ -1,13 +1,14 @@
 //! Claims tasks while there is a free slot, a free seat at an engine with a limit, and room on a device that engines
 //! share, and starts a run for each claim. Engines on a device are asked for in this order: those that have waited too
-//! long, those that are loaded or fit, then those for which others must leave. The store's change counter only shortens
+//! long, those that are loaded or fit, then those for which others must leave. Long tasks leave one slot to
+//! [short ones](crate::short_slot). The store's change counter only shortens
 //! the wait; polling does not depend on it.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::Standstill;
-use kinora_store::{Claim, ClaimRequest, Outage};
+use kinora_store::{Claim, ClaimRequest, LongTasks, Outage};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -17,6 +18,7 @@ use crate::keeper::LeaseKeeper;
 use crate::lineup::{EngineSeat, Queue};
 use crate::room::Admission;
 use crate::run::{Claimed, run_task};
+use crate::short_slot::ShortSlot;
 use crate::slot::EnginePermits;
 use crate::worker::Worker;
 
@@ -75,6 +77,7 @@ struct Claims {
     shutdown: Shutdown,
     queues: Vec<Queue>,
     leftovers: Arc<Semaphore>,
+    short_slot: ShortSlot,
     outage: Outage,
     runs: JoinSet<()>,
 }
@@ -84,6 +87,7 @@ impl Claims {
         Self {
             queues: worker.lineup.queues(),
             leftovers: Arc::new(Semaphore::new(worker.settings.slots.max(1))),
+            short_slot: ShortSlot::new(worker.settings.slots, worker.settings.short_slot_memory),
             outage: Outage::of("claims", &worker.clock),
             runs: JoinSet::new(),
             worker,
@@ -103,7 +107,11 @@ impl Claims {
         let mut has_any = false;
         for place in in_turn(&self.queues, patience.steady()) {
             let queue = &self.queues[place];
-            if slots.is_empty() || !has_room(&self.worker, queue).await {
+            if slots.is_empty() {
+                continue;
+            }
+            let long_tasks = self.short_slot.long_tasks(queue, patience.steady());
+            if !has_room(&self.worker, queue, long_tasks).await {
                 continue;
             }
             let seats = queue.free_seats(slots.len(), &patience);
@@ -111,7 +119,8 @@ impl Claims {
                 continue;
             }
             let asked_ms = self.worker.clock.steady_ms();
-            let asked = ask(&self.worker, &queue.models, seats.len(), &self.outage).await;
+            let request = request(&self.worker, &queue.models, seats.len(), long_tasks);
+            let asked = ask(&self.worker, request, &self.outage).await;
             let Some(claims) = asked else { continue };
             queue.note_turn(patience.steady());
             has_any |= !claims.is_empty();
@@ -132,12 +141,15 @@ impl Claims {
     fn start(&mut self, claimed: Claimed, slot: OwnedSemaphorePermit, mut seat: EngineSeat) {
         seat.begin();
         self.worker.backoff.note_run();
+        let task = &claimed.claim.task;
+        let now = self.worker.patience.steady();
+        let cost = self.short_slot.start(task, now);
         let freed = &self.worker.lineup.freed;
         self.runs.spawn(run_task(
             self.worker.clone(),
             claimed,
             self.keeper.clone(),
-            EnginePermits::new(slot, seat, &self.leftovers, freed),
+            EnginePermits::new(slot, cost, seat, &self.leftovers, freed),
             self.shutdown.clone(),
         ));
     }
@@ -163,7 +175,7 @@ fn in_turn(queues: &[Queue], now: Duration) -> Vec<usize> {
 
 /// Whether the engine of a queue has room. If others must leave first, and a task waits for it, they begin to: it is
 /// claimed in a later turn, so that no task is held while an engine leaves.
-async fn has_room(worker: &Worker, queue: &Queue) -> bool {
+async fn has_room(worker: &Worker, queue: &Queue, long_tasks: Option<LongTasks>) -> bool {
     let Some(berth) = &queue.berth else {
         return true;
     };
@@ -172,7 +184,7 @@ async fn has_room(worker: &Worker, queue: &Queue) -> bool {
         Admission::Closed => return false,
         Admission::Full => {}
     }
-    let one = request(worker, &queue.models, 1);
+    let one = request(worker, &queue.models, 1, long_tasks);
     match worker.work.has_claimable(&one).await {
         Ok(true) => berth.invite(worker.patience.steady()),
         Ok(false) => berth.note_turn(worker.patience.steady()),
@@ -203,26 +215,27 @@ fn with_free_slots(
 }
 
 /// A claim of up to `count` tasks of these models.
-fn request(worker: &Worker, models: &[String], count: usize) -> ClaimRequest {
+fn request(
+    worker: &Worker,
+    models: &[String],
+    count: usize,
+    long_tasks: Option<LongTasks>,
+) -> ClaimRequest {
     ClaimRequest {
         worker: worker.settings.name.clone(),
         models: models.to_vec(),
         count,
         slots: worker.settings.slots.max(1),
         project_slots_max: worker.settings.project_slots_max,
+        long_tasks,
         attempts_max: worker.settings.attempts_max,
         lease_ms: worker.settings.lease_ms,
     }
 }
 
 /// Claims tasks; `None` if the store refuses.
-async fn ask(
-    worker: &Worker,
-    models: &[String],
-    count: usize,
-    outage: &Outage,
-) -> Option<Vec<Claim>> {
-    match worker.work.claim(request(worker, models, count)).await {
+async fn ask(worker: &Worker, request: ClaimRequest, outage: &Outage) -> Option<Vec<Claim>> {
+    match worker.work.claim(request).await {
         Ok(claims) => {
             outage.note_success();
             Some(claims)

@@ -35,6 +35,8 @@ pub(crate) struct Queue {
     seats: Option<Arc<Semaphore>>,
     /// Where the engine works, and the number of its tasks that are there or on their way.
     places: Option<(Arc<Places>, Arc<AtomicUsize>)>,
+    /// All seats of the engine, free or not, if it has a limit.
+    pub(crate) seats_max: Option<usize>,
     /// The engine's place on the device that it shares with others.
     pub(crate) berth: Option<Berth>,
 }
@@ -72,6 +74,18 @@ impl EngineSeat {
 }
 
 impl Queue {
+    /// The queue of `served`, one of the models. All its seats must be free.
+    pub(crate) fn new(models: Vec<String>, served: Option<&Served>, berth: Option<Berth>) -> Self {
+        let seats = served.and_then(|served| served.seats.clone());
+        Self {
+            models,
+            seats_max: seats.as_ref().map(|seats| seats.available_permits()),
+            seats,
+            places: served.and_then(counted),
+            berth,
+        }
+    }
+
     /// Takes up to `count` free seats. `clock` times the use of a shared device.
     pub(crate) fn free_seats(&self, count: usize, clock: &Arc<dyn Clock>) -> Vec<EngineSeat> {
         let seat = || {
@@ -221,7 +235,7 @@ impl Lineup {
         self.served.get(model)
     }
 
-    /// The models, grouped by the engine that they share.
+    /// The models, grouped by the engine that they share, all of whose seats must be free.
     pub(crate) fn queues(&self) -> Vec<Queue> {
         let mut queues: Vec<Queue> = Vec::new();
         let mut lodged = BTreeSet::new();
@@ -229,15 +243,14 @@ impl Lineup {
             for (index, models) in device.models() {
                 let served = models.iter().find_map(|model| self.of(model));
                 lodged.extend(models);
-                queues.push(Queue {
-                    models: models.to_vec(),
-                    seats: served.and_then(|served| served.seats.clone()),
-                    places: served.and_then(counted),
-                    berth: Some(Berth {
+                queues.push(Queue::new(
+                    models.to_vec(),
+                    served,
+                    Some(Berth {
                         device: device.clone(),
                         index,
                     }),
-                });
+                ));
             }
         }
         for (model, served) in &self.served {
@@ -246,12 +259,7 @@ impl Lineup {
             }
             match queues.iter_mut().find(|queue| queue.shares(served)) {
                 Some(queue) => queue.models.push(model.clone()),
-                None => queues.push(Queue {
-                    models: vec![model.clone()],
-                    seats: served.seats.clone(),
-                    places: counted(served),
-                    berth: None,
-                }),
+                None => queues.push(Queue::new(vec![model.clone()], Some(served), None)),
             }
         }
         queues

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::lineup::EngineSeat;
+use crate::short_slot::RunningCost;
 
 /// Resources of a run's engine, dropped in this order when the engine has ended.
 pub(crate) struct EnginePermits {
@@ -15,16 +16,17 @@ pub(crate) struct EnginePermits {
 }
 
 impl EnginePermits {
-    /// `slot` and `seat`; `freed` wakes the claim loop when they are free again. Up to `leftovers`
+    /// `slot`, held by a task with this `cost`, and `seat`; `freed` wakes the claim loop when they are free again. Up to `leftovers`
     /// runs may free their slot before their last write ends.
     pub(crate) fn new(
         slot: OwnedSemaphorePermit,
+        cost: RunningCost,
         seat: EngineSeat,
         leftovers: &Arc<Semaphore>,
         freed: &Arc<Notify>,
     ) -> Self {
         Self {
-            slot: Slot::of(slot, leftovers, freed),
+            slot: Slot::of(slot, cost, leftovers, freed),
             _seat: seat,
             _freed: Freed(freed.clone()),
         }
@@ -59,6 +61,7 @@ impl SlotHold {
 /// One of the worker's slots.
 pub(crate) struct Slot {
     _permit: OwnedSemaphorePermit,
+    _cost: RunningCost,
     leftovers: Arc<Semaphore>,
     _freed: Freed,
 }
@@ -66,11 +69,13 @@ pub(crate) struct Slot {
 impl Slot {
     fn of(
         permit: OwnedSemaphorePermit,
+        cost: RunningCost,
         leftovers: &Arc<Semaphore>,
         freed: &Arc<Notify>,
     ) -> Arc<Self> {
         Arc::new(Self {
             _permit: permit,
+            _cost: cost,
             leftovers: leftovers.clone(),
             _freed: Freed(freed.clone()),
         })

@@ -64,6 +64,9 @@ pub struct Settings {
     /// Maximum number of concurrent tasks of one project. 0: all slots, or all but one while
     /// another project waits.
     pub project_slots_max: usize,
+    /// How long a started task counts towards the usual cost; tasks that cost clearly more leave one slot to shorter
+    /// ones. Zero: any task may have any slot.
+    pub short_slot_memory: Duration,
     /// How long a lease lasts without renewal, in milliseconds.
     pub lease_ms: u64,
     /// Interval of searches for expired leases.

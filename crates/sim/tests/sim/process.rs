@@ -202,6 +202,7 @@ fn settings(k: usize) -> Settings {
         origin: Origin::default(),
         slots: SLOTS,
         project_slots_max: 0,
+        short_slot_memory: Duration::from_millis(HOUR_MS / 60),
         lease_ms: LEASE_MS,
         sweep_every: Duration::from_millis(SWEEP_MS),
         heartbeat_every: HEARTBEAT,

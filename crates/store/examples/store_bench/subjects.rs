@@ -126,6 +126,7 @@ pub(crate) fn claiming_one(worker: u64) -> ClaimRequest {
         count: 1,
         slots: usize::MAX,
         project_slots_max: 0,
+        long_tasks: None,
         attempts_max: 3,
         lease_ms: 30_000,
     }

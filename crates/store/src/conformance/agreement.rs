@@ -14,14 +14,14 @@ use self::operation::{Operation, SETTLED, operations};
 use self::steps::{RETENTION_MS, postpone, sweep};
 use super::bench::{Bench as _, any_call_off};
 use super::fixtures::{
-    LEASE_MS, MODELS, NOW, artifact, cancelled, claiming, id, of_model, renewal, with_images,
+    LEASE_MS, MODELS, NOW, artifact, cancelled, claiming, id, of_model, renewal, spec, with_images,
 };
 use super::{Harness, Site};
 use crate::reference::ReferenceStore;
 use crate::{
     Attempt, Chore, ChoreKind, ChoreWork, ClaimRequest, Deletion, Fetch, Fetched, Idempotency,
-    Insertion, Lease, NewTask, Order, PageRequest, QueueBounds, Renewal, Stores, TallyRequest,
-    Usage,
+    Insertion, Lease, LongTasks, NewTask, Order, PageRequest, QueueBounds, Renewal, Stores,
+    TallyRequest, Usage,
 };
 
 const PROJECTS: [&str; 3] = ["one", "two", "three"];
@@ -136,6 +136,7 @@ impl Side {
                 models,
                 slots,
                 project_slots_max,
+                long,
             } => {
                 let served = |model: &usize| models & (1 << model) != 0;
                 let models = (0..MODELS.len()).filter(served);
@@ -144,6 +145,10 @@ impl Side {
                     models: models.map(|model| MODELS[model].to_owned()).collect(),
                     slots,
                     project_slots_max,
+                    long_tasks: long.map(|count| LongTasks {
+                        cost_over: spec(MODELS[0]).cost(),
+                        count,
+                    }),
                     ..claiming(count)
                 };
                 self.claim(&site, request).await

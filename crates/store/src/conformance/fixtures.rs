@@ -119,6 +119,7 @@ pub fn claiming(count: usize) -> ClaimRequest {
         count,
         slots: usize::MAX,
         project_slots_max: 0,
+        long_tasks: None,
         attempts_max: 3,
         lease_ms: LEASE_MS,
     }

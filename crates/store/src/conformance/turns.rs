@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use kinora_contract::{FrameSize, Seconds, Size};
 
 use super::bench::Bench;
-use super::fixtures::{MODELS, RETENTION_MS, claiming, id, spec, task, with_images};
+use super::fixtures::{MODELS, RETENTION_MS, claiming, id, renewal, spec, task, with_images};
 use super::{Harness, Site};
-use crate::{Attempt, Claim, ClaimRequest, NewTask};
+use crate::{Attempt, Claim, ClaimRequest, LongTasks, NewTask, Renewal};
 
 fn lasting(number: u64, project: &str, seconds: u32, height: u32) -> NewTask {
     let mut new = task(number, project);
@@ -199,6 +199,86 @@ pub async fn a_task_that_is_given_back_has_had_its_turn(harness: &impl Harness) 
         let given_back = stores.work.release(&claims[0].lease, Attempt::Forgiven);
         given_back.await.unwrap();
     }
+}
+
+/// A claim of up to `count` tasks, of which up to `long` may cost more than those of [`task`].
+fn with_long(count: usize, long: usize) -> ClaimRequest {
+    let long_tasks = LongTasks {
+        cost_over: task(0, "one").spec.cost(),
+        count: long,
+    };
+    ClaimRequest {
+        long_tasks: Some(long_tasks),
+        ..claiming(count)
+    }
+}
+
+async fn claim_with_long(stores: &Site, count: usize, long: usize) -> Vec<u64> {
+    let request = with_long(count, long);
+    let is_claimable = stores.work.has_claimable(&request).await.unwrap();
+    let claims = stores.work.claim(request).await.unwrap();
+    assert_eq!(is_claimable, !claims.is_empty());
+    let numbers = claims
+        .iter()
+        .map(|claim| claim.task.metadata["number"].parse());
+    numbers.collect::<Result<_, _>>().unwrap()
+}
+
+/// A project whose next task is long waits with its short ones, so that its tasks keep their order; others go on.
+pub async fn long_tasks_of_a_claim_are_limited(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..3 {
+        let heavy = lasting(number, "heavy", 15, 1080);
+        stores.tasks.insert(heavy).await.unwrap();
+    }
+    stores.submit(3, "heavy").await;
+    for number in 10..12 {
+        stores.submit(number, "light").await;
+    }
+    assert_eq!(claim_with_long(&stores, 9, 1).await, [0, 10, 11]);
+    assert!(claim_with_long(&stores, 9, 0).await.is_empty());
+    assert_eq!(claim_with_long(&stores, 9, 1).await, [1]);
+    assert_eq!(claim_with_long(&stores, 9, 2).await, [2, 3]);
+}
+
+/// However many projects are passed over for it, before a claim and within one.
+pub async fn short_tasks_are_found_behind_any_number_of_long_ones(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    for number in 0..40 {
+        let mut heavy = lasting(number, &format!("heavy {number}"), 15, 1080);
+        if number % 2 == 1 {
+            heavy.spec.model = spec(MODELS[1]).model;
+        }
+        stores.tasks.insert(heavy).await.unwrap();
+        // Of the other model, and behind the long one.
+        let mut behind = task(100 + number, &format!("heavy {number}"));
+        if number % 2 == 0 {
+            behind.spec.model = spec(MODELS[1]).model;
+        }
+        stores.tasks.insert(behind).await.unwrap();
+    }
+    for number in 50..53 {
+        stores.submit(number, "light").await;
+    }
+    assert_eq!(claim_with_long(&stores, 1, 0).await, [50]);
+    assert_eq!(claim_with_long(&stores, 9, 1).await, [0, 51, 52, 100]);
+    assert!(claim_with_long(&stores, 1, 0).await.is_empty());
+}
+
+/// Its job is running at another server.
+pub async fn a_task_with_a_ticket_is_never_held_back_as_long(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    let heavy = lasting(0, "heavy", 15, 1080);
+    stores.tasks.insert(heavy).await.unwrap();
+    let claim = stores.claim_one().await;
+    let renewal = Renewal {
+        ticket: Some("job-1".to_owned()),
+        ..renewal(1)
+    };
+    stores.renew(&claim.lease, renewal).await.unwrap();
+    let given_back = stores.work.release(&claim.lease, Attempt::Forgiven);
+    given_back.await.unwrap();
+    assert_eq!(claim_with_long(&stores, 1, 0).await, [0]);
 }
 
 /// Over projects and models that are claimed together; only while a task waits for its first

@@ -65,6 +65,8 @@ pub(super) struct Part {
     pub(super) models: Vec<String>,
     pub(super) worker: String,
     pub(super) index: Index,
+    /// Projects were passed over whose next task costs more.
+    pub(super) cost_max: Option<u64>,
     /// Number of further claims before the queue must be read again.
     pub(super) left: usize,
     /// By project and model, the number of tasks read, if more may wait.

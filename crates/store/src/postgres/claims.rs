@@ -18,7 +18,7 @@ use super::job::{Job, Needs, Operation};
 use super::rows;
 use super::statement::Statement;
 use crate::queue::{Change, Claiming, Index, Turns};
-use crate::{Claim, ClaimRequest, StoreError};
+use crate::{Claim, ClaimRequest, LongTasks, StoreError};
 
 /// Maximum number of tasks in one reading of the queue; a larger claim reads it again.
 const ROUND_MAX: usize = 64;
@@ -38,7 +38,7 @@ impl Operation for ClaimRequest {
         if self.count == 0 || !batch.is_claimable {
             return Ok(Vec::new());
         }
-        let mut part = reach(self, batch).await?;
+        let mut part = reach(self, self.long_tasks, batch).await?;
         let awaited = awaited(self, batch).await?;
         let running = part.index.running().map(|record| &**record);
         let mut claiming = Claiming::begin(self, batch.now, running, awaited.as_deref());
@@ -47,7 +47,7 @@ impl Operation for ClaimRequest {
             if !claiming.is_open() || claimed == 0 || part.left > 0 {
                 break;
             }
-            part = reach(self, batch).await?;
+            part = reach(self, claiming.long_tasks(), batch).await?;
         }
         batch.part = Some(part);
         Ok(claiming.claims())
@@ -76,10 +76,11 @@ impl Operation for Claimable {
         if request.count == 0 || !batch.is_claimable {
             return Ok(false);
         }
-        let part = reach(request, batch).await?;
+        let long = request.long_tasks;
+        let part = reach(request, long, batch).await?;
         let awaited = awaited(request, batch).await?;
         let running = part.index.running().map(|record| &**record);
-        let has_next = part.index.next(request, |_| false).is_some();
+        let has_next = part.index.next(request, long, |_| false).is_some();
         let awaited = awaited.as_deref();
         let leads = Claiming::leads_to_task(request, batch.now, running, awaited, has_next);
         batch.part = Some(part);
@@ -104,21 +105,29 @@ async fn awaited(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Option<A
 }
 
 /// The part of the queue for this request: that of the previous request, if it reaches as far.
-async fn reach(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Part> {
+async fn reach(
+    request: &ClaimRequest,
+    long: Option<LongTasks>,
+    batch: &mut Batch<'_>,
+) -> Done<Part> {
+    let cost_max = long.and_then(|long| long.cost_max());
     let known = batch.part.take();
-    let known = known.filter(|part| part.models == request.models && part.worker == request.worker);
+    let known = known.filter(|part| {
+        let is_same = part.models == request.models && part.worker == request.worker;
+        is_same && part.cost_max == cost_max
+    });
     let breadth = match known {
         Some(part) if part.left > 0 => return Ok(part),
         Some(part) => part.breadth,
         None => BREADTH,
     };
     let left = batch.claims.max(request.count).min(ROUND_MAX);
-    let mut part = read(request, left, (breadth, 1), batch).await?;
+    let mut part = read(request, cost_max, left, (breadth, 1), batch).await?;
     let mut depth = 1;
     // A project with only unreadable rows may have readable ones behind them.
     while part.truncated.values().any(|left| *left == 0) {
         depth *= BROADER;
-        part = read(request, left, (part.breadth, depth), batch).await?;
+        part = read(request, cost_max, left, (part.breadth, depth), batch).await?;
     }
     Ok(part)
 }
@@ -142,7 +151,7 @@ fn claim(
     let mut claimed = 0;
     while claiming.is_open()
         && part.left > 0
-        && let Some(before) = part.index.next(request, |_| false).cloned()
+        && let Some(before) = part.next(request, claiming).cloned()
     {
         if let Err(next) = claiming.admit(&before) {
             batch.queue_mut()?.alone = Some(next);
@@ -167,11 +176,21 @@ fn claim(
         if let Some(after) = after {
             claiming.add(&after, token);
         }
+        let long = claiming.long_tasks();
+        if part.cost_max != long.and_then(|long| long.cost_max()) {
+            // That was the last long one: short ones may be behind more projects than were read.
+            part.left = 0;
+        }
     }
     Ok(claimed)
 }
 
 impl Part {
+    /// The task to claim next.
+    fn next(&self, request: &ClaimRequest, claiming: &Claiming<'_>) -> Option<&Arc<Record>> {
+        self.index.next(request, claiming.long_tasks(), |_| false)
+    }
+
     /// Whether unread tasks of the claimed task's project and model may be waiting.
     fn is_dry_after(&mut self, claimed: &Record) -> bool {
         let place = (
@@ -187,9 +206,10 @@ impl Part {
 
 /// Locks the queue, reads and locks the tasks that may be among the next `count`, and reads all
 /// tasks that the worker runs. Of each project it reads `breadth` times its even share, and of all that `depth` times as
-/// many.
+/// many. It passes over projects whose next task costs more than `cost_max`.
 async fn read(
     request: &ClaimRequest,
+    cost_max: Option<u64>,
     count: usize,
     (breadth, depth): (u64, u64),
     batch: &mut Batch<'_>,
@@ -201,12 +221,16 @@ async fn read(
     // Tasks changed in this transaction no longer wait, but the server cannot know that yet.
     let changed = batch.changes.iter().map(|change| change.id.to_string());
     let each = "least($3, $5 * $3 / least($2, f.projects) + 1)";
-    let candidates = candidates(1, "p.turn, h.seq", each)
+    let may_lead = cost_max.map(|_| "cost <= $6 OR ticket IS NOT NULL");
+    let mut candidates = candidates(1, "p.turn, h.seq", each, may_lead)
         .texts(request.models.clone())
         .int(reach + full_projects(request))
         .int(reach.saturating_mul(depth))
         .texts(changed.collect())
         .int(breadth);
+    if let Some(cost_max) = cost_max {
+        candidates = candidates.int(cost_max);
+    }
     let candidates = asked.add(candidates);
     let running = "SELECT id, xmin FROM tasks WHERE place = 4 AND worker = $1";
     let running = asked.add(Statement::new(running).text(request.worker.clone()));
@@ -233,6 +257,7 @@ async fn read(
         models: request.models.clone(),
         worker: request.worker.clone(),
         index,
+        cost_max,
         left: count,
         truncated,
         breadth,
@@ -284,21 +309,30 @@ fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, 
 /// The first tasks of this place in the queue, of the first projects in this order (`h.seq`: the
 /// acceptance of a project's first task of some model), with turn and last fetch of the project
 /// after the columns of the task. `each` bounds the tasks read of one project and model: an
-/// expression of the parameters and of `f.projects`, the number of projects that have any. The
+/// expression of the parameters and of `f.projects`, the number of projects that have any. Projects whose next task
+/// fails the condition `may_lead` are passed over. The
 /// parameters: models, maximum number of projects, maximum number of tasks of each, ids to skip.
 /// Tasks of newer versions are left to newer programs.
-pub(super) fn candidates(place: i16, order: &str, each: &str) -> Statement {
+pub(super) fn candidates(place: i16, order: &str, each: &str, may_lead: Option<&str>) -> Statement {
     let columns = rows::columns("t");
     let readable = format!("spec_version <= {SPEC_VERSION}");
+    let (leads, own, first) = match may_lead {
+        None => ("true", String::new(), ""),
+        Some(may_lead) => (
+            "(array_agg(o.leads ORDER BY o.priority, o.seq))[1]",
+            format!(", priority, ({may_lead}) AS leads"),
+            "AND id <> ALL($4::text[]) ",
+        ),
+    };
     Statement::new(format!(
         "SELECT {columns}, f.turn, f.last_fetch, {each} AS each FROM (\
            SELECT p.name, p.turn, p.last_fetch, count(*) OVER () AS projects FROM projects p \
            CROSS JOIN LATERAL (\
-             SELECT min(o.seq) AS seq FROM unnest($1::text[]) AS m(model) CROSS JOIN LATERAL (\
-               SELECT seq FROM tasks WHERE project = p.name AND model = m.model AND place = {place} AND {readable} \
-               ORDER BY priority, seq LIMIT 1\
+             SELECT min(o.seq) AS seq, {leads} AS leads FROM unnest($1::text[]) AS m(model) CROSS JOIN LATERAL (\
+               SELECT seq{own} FROM tasks WHERE project = p.name AND model = m.model AND place = {place} AND {readable} \
+               {first}ORDER BY priority, seq LIMIT 1\
              ) o\
-           ) h WHERE p.waiting > 0 AND h.seq IS NOT NULL ORDER BY {order} LIMIT $2\
+           ) h WHERE p.waiting > 0 AND h.seq IS NOT NULL AND h.leads ORDER BY {order} LIMIT $2\
          ) f CROSS JOIN unnest($1::text[]) AS m(model) CROSS JOIN LATERAL (\
            SELECT * FROM tasks WHERE project = f.name AND model = m.model AND place = {place} AND {readable} \
            AND id <> ALL($4::text[]) ORDER BY priority, seq LIMIT {each} FOR UPDATE SKIP LOCKED\

@@ -78,7 +78,7 @@ async fn read(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<Index> {
     ));
     let statements = vec![
         back.int(now_ms).int(BACK_MAX),
-        candidates(2, order, "$3")
+        candidates(2, order, "$3", None)
             .texts(request.models.clone())
             .int(reach + 1)
             .int(reach)

@@ -6,7 +6,7 @@ use kinora_contract::Reading;
 use kinora_contract::lifecycle::{Event, Record};
 
 use super::alone;
-use crate::{Claim, ClaimRequest};
+use crate::{Claim, ClaimRequest, LongTasks};
 
 /// A claim in progress.
 #[derive(Debug)]
@@ -17,6 +17,8 @@ pub(crate) struct Claiming<'a> {
     was_busy: bool,
     /// Whether nothing more may be claimed in addition to the worker's tasks.
     is_closed: bool,
+    /// The long tasks that may still be claimed.
+    long_tasks: Option<LongTasks>,
     claims: Vec<Claim>,
 }
 
@@ -35,6 +37,7 @@ impl<'a> Claiming<'a> {
             now,
             was_busy: !runs.is_empty(),
             is_closed: alone::is_held_back(&runs, awaited, request),
+            long_tasks: request.long_tasks,
             claims: Vec::new(),
         }
     }
@@ -55,6 +58,11 @@ impl<'a> Claiming<'a> {
     /// Whether another task may be claimed.
     pub(crate) const fn is_open(&self) -> bool {
         !self.is_closed && self.claims.len() < self.request.count
+    }
+
+    /// The long tasks that may still be claimed, if they are limited.
+    pub(crate) const fn long_tasks(&self) -> Option<LongTasks> {
+        self.long_tasks
     }
 
     /// Decides on the task whose turn it is: either it is claimed now, or the claim ends here,
@@ -81,6 +89,9 @@ impl<'a> Claiming<'a> {
 
     /// Records a claimed task.
     pub(crate) fn add(&mut self, claimed: &Record, token: u64) {
+        if let Some(long) = &mut self.long_tasks {
+            long.charge(claimed);
+        }
         self.claims.push(Claim::of(claimed, token));
     }
 

@@ -12,7 +12,7 @@ use kinora_contract::lifecycle::{Record, References};
 use kinora_contract::{SteadyMs, TaskId};
 
 use super::{Change, QueuePlace, Share, Turns, alone};
-use crate::ClaimRequest;
+use crate::{ClaimRequest, LongTasks};
 use lines::{Lines, Spot};
 
 /// All unfinished tasks.
@@ -102,19 +102,23 @@ impl Index {
     }
 
     /// The task to claim next: the first one of the project whose turn it is, unless the project
-    /// has reached its share of slots. A project whose first task `is_held` waits with it.
+    /// has reached its share of slots. A project whose first task is held back by `long`, or `is_held`, waits with it:
+    /// its tasks keep their order.
     pub(crate) fn next(
         &self,
         request: &ClaimRequest,
+        long: Option<LongTasks>,
         is_held: impl Fn(&Record) -> bool,
     ) -> Option<&Arc<Record>> {
         let (models, share) = (&request.models, Share::of(request));
         let runs = self.runs_of(&request.worker);
+        let waits =
+            |record: &Record| long.is_some_and(|long| long.hold_back(record)) || is_held(record);
         let may = |project: &str, id: TaskId| {
             let others_wait = || self.claimable.others_wait(models, project);
             let running = runs.get(project).copied().unwrap_or(0);
             let has_share = share.allows(running, others_wait);
-            has_share && !self.records.get(&id).is_some_and(|record| is_held(record))
+            has_share && !self.records.get(&id).is_some_and(|record| waits(record))
         };
         self.records.get(&self.claimable.next(models, may)?)
     }

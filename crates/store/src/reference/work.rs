@@ -13,8 +13,8 @@ use super::state::State;
 use crate::act::Act;
 use crate::queue::{Claiming, QueuePlace, Share};
 use crate::{
-    Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, Outcome, Renewal,
-    StoreError, Work,
+    Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, LongTasks,
+    Outcome, Renewal, StoreError, Work,
 };
 
 #[async_trait]
@@ -45,7 +45,7 @@ impl Work for ReferenceStore {
     async fn has_claimable(&self, request: &ClaimRequest) -> Result<bool, StoreError> {
         let state = self.state();
         let (running, awaited) = (state.running(), state.awaited(request));
-        let has_next = state.next(request).is_some();
+        let has_next = state.next(request, request.long_tasks).is_some();
         Ok(Claiming::leads_to_task(
             request,
             state.now(),
@@ -143,7 +143,7 @@ impl State {
         let awaited = self.awaited(request);
         let mut claiming = Claiming::begin(request, self.now(), self.running(), awaited);
         while claiming.is_open()
-            && let Some(before) = self.next(request)
+            && let Some(before) = self.next(request, claiming.long_tasks())
         {
             if let Err(next) = claiming.admit(&before) {
                 self.alone = Some(next);
@@ -166,8 +166,8 @@ impl State {
     }
 
     /// The task to claim next: the first one of the project whose turn it is, unless that has
-    /// reached its share of slots.
-    fn next(&self, request: &ClaimRequest) -> Option<Arc<Record>> {
+    /// reached its share of slots, or its first task must wait for a long one to end.
+    fn next(&self, request: &ClaimRequest, long: Option<LongTasks>) -> Option<Arc<Record>> {
         let share = Share::of(request);
         let served = |record: &&Arc<Record>| request.models.contains(&record.task.spec.model);
         let claimable = || {
@@ -185,7 +185,13 @@ impl State {
             let others_wait = || claimable().any(|other| other.task.project != *project);
             share.allows(running.count() as u64, others_wait)
         };
-        next_of(claimable().filter(has_share), |project| {
+        let held_back = |record: &&Arc<Record>| {
+            let own = claimable().filter(|other| other.task.project == record.task.project);
+            let first = own.min_by_key(|other| QueuePlace::of(other));
+            first.is_some_and(|first| long.is_some_and(|long| long.hold_back(first)))
+        };
+        let may_start = |record: &&Arc<Record>| has_share(record) && !held_back(record);
+        next_of(claimable().filter(may_start), |project| {
             self.turns.of(project)
         })
     }

@@ -11,7 +11,7 @@ use super::job::{Job, Operation, unattended};
 use super::starts;
 use crate::act::Act;
 use crate::queue::{Claiming, alone};
-use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost};
+use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, LongTasks};
 
 impl Operation for ClaimRequest {
     type Output = Vec<Claim>;
@@ -21,7 +21,7 @@ impl Operation for ClaimRequest {
         let running = queue.running().map(|record| &**record);
         let mut claiming = Claiming::begin(self, batch.now, running, queue.awaiting(self));
         while claiming.is_open()
-            && let Some(before) = next(self, batch).cloned()
+            && let Some(before) = next(self, claiming.long_tasks(), batch).cloned()
         {
             if let Err(next) = claiming.admit(&before) {
                 batch.wait_alone(next);
@@ -48,10 +48,14 @@ impl Operation for ClaimRequest {
 }
 
 /// The task to claim next. In a process that may be in a crash loop, projects wait with a task that must run alone.
-fn next<'b>(request: &ClaimRequest, batch: &'b Batch<'_>) -> Option<&'b Arc<Record>> {
+fn next<'b>(
+    request: &ClaimRequest,
+    long: Option<LongTasks>,
+    batch: &'b Batch<'_>,
+) -> Option<&'b Arc<Record>> {
     let is_unsettled = batch.standing().unsettled;
     let is_held = |record: &Record| is_unsettled && alone::must_wait(record, request);
-    batch.queue().next(request, is_held)
+    batch.queue().next(request, long, is_held)
 }
 
 /// Whether a claim leads to a task.
@@ -65,7 +69,7 @@ impl Operation for Claimable {
         let (request, queue) = (&self.0, batch.queue());
         let running = queue.running().map(|record| &**record);
         let awaited = queue.awaiting(request);
-        let has_next = next(request, batch).is_some();
+        let has_next = next(request, request.long_tasks, batch).is_some();
         Ok(Claiming::leads_to_task(
             request, batch.now, running, awaited, has_next,
         ))

@@ -171,6 +171,7 @@ impl Bench {
                 origin: Origin::default(),
                 slots: 1,
                 project_slots_max: 0,
+                short_slot_memory: Duration::ZERO,
                 lease_ms: LEASE_MS,
                 sweep_every: Duration::from_millis(10),
                 heartbeat_every: Duration::from_millis(10),

@@ -33,6 +33,7 @@ mod registry;
 mod removals;
 mod rescue;
 mod seats;
+mod short_slot;
 mod sources;
 mod stopping;
 mod storage;

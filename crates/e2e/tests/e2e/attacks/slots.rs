@@ -54,13 +54,10 @@ fn p15_references_that_drip_hold_no_slot_and_not_all_fetches() {
     }
 }
 
-#[test]
-fn p15_long_tasks_of_one_project_leave_a_slot_for_others() {
-    let server = narrow()
-        .set("KINORA_WORKER_SLOTS", 2)
-        .set("KINORA_WORKER_PROJECT_SLOTS_MAX", 1)
-        .start();
+/// Occupies a service of two slots with long tasks, and sends short ones of another project.
+fn beside_long_tasks(server: &Server) {
     let (hostile, polite) = (server.client(), server.newcomer());
+    politely(&polite, &[quick("kinora-b1")]);
     let mut long = slow();
     long["size"] = json!("2520x1080");
     long.as_object_mut().unwrap().remove("resolution");
@@ -70,6 +67,21 @@ fn p15_long_tasks_of_one_project_leave_a_slot_for_others() {
     hostile.wait_working(&long[0]);
     politely(&polite, &vec![quick("kinora-b1"); scale(2, 10)]);
     assert_eq!(statuses(&hostile, &long, "queued"), long.len() - 1);
+}
+
+#[test]
+fn p15_a_bound_on_a_project_s_slots_leaves_one_for_others() {
+    let server = narrow()
+        .set("KINORA_WORKER_SLOTS", 2)
+        .set("KINORA_WORKER_PROJECT_SLOTS_MAX", 1)
+        .set("KINORA_WORKER_SHORT_SLOT_SECONDS", 0)
+        .start();
+    beside_long_tasks(&server);
+}
+
+#[test]
+fn p15_long_tasks_leave_a_slot_for_short_ones() {
+    beside_long_tasks(&narrow().set("KINORA_WORKER_SLOTS", 2).start());
 }
 
 /// Submits until a task is accepted, waiting for as long as `Retry-After` says; returns the refusals.

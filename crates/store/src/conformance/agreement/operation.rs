@@ -30,6 +30,8 @@ pub(super) enum Operation {
         models: usize,
         slots: usize,
         project_slots_max: usize,
+        /// Limits the tasks that cost more than a plain one.
+        long: Option<usize>,
     },
     /// With a preview.
     Renew {
@@ -115,13 +117,14 @@ fn operation() -> impl Strategy<Value = Operation> {
         ),
         2 => (1..4_usize).prop_map(|count| TakeFetches { count }),
         3 => (0..3_usize, 0..SETTLED).prop_map(|(fetch, how)| SettleFetch { fetch, how }),
-        4 => (0..2_u8, 0..3_usize, 1..4_usize, 1..5_usize, 0..3_usize).prop_map(
-            |(worker, count, models, slots, project_slots_max)| Claim {
+        4 => (0..2_u8, 0..3_usize, 1..4_usize, 1..5_usize, 0..3_usize, proptest::option::of(0..2_usize)).prop_map(
+            |(worker, count, models, slots, project_slots_max, long)| Claim {
                 worker,
                 count,
                 models,
                 slots,
                 project_slots_max,
+                long,
             }
         ),
         2 => (0..8_usize, any::<u8>()).prop_map(|(run, progress)| Renew { run, progress }),

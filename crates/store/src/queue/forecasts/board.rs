@@ -101,6 +101,7 @@ impl Default for Board {
             share: Share {
                 slots: 1,
                 project_max: 0,
+                long_over: None,
             },
             groups: Vec::new(),
             ms_per_cost: HashMap::new(),

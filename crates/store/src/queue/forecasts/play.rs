@@ -115,8 +115,10 @@ struct Play<'a> {
     lines: Vec<Line<'a>>,
     /// The first task of each line by its turn.
     heads: BinaryHeap<Reverse<(u64, u64, usize)>>,
-    /// The ends of running tasks, with their projects.
-    ends: BinaryHeap<Reverse<(u64, Option<usize>)>>,
+    /// The ends of running tasks, with their projects, and whether they are long.
+    ends: BinaryHeap<Reverse<(u64, Option<usize>, bool)>>,
+    /// Number of long running tasks.
+    long: usize,
     turns: Turns,
     now_ms: u64,
 }
@@ -136,7 +138,7 @@ pub(super) fn play(board: &Board, group: &Group<'_>, whose: Whose, now: Duration
         }
         match play.next(board) {
             Some(start) => starts.push(start),
-            // Every waiting project has used its share of the slots.
+            // Every waiting project has used its share of the slots, or waits for a long task to end.
             None if !play.heads.is_empty() && !play.ends.is_empty() => play.end_one(),
             None => break,
         }
@@ -151,7 +153,7 @@ impl<'a> Play<'a> {
             .zip(&lines)
             .map(|(at, line)| (&**line.project, at))
             .collect();
-        let mut ends = BinaryHeap::new();
+        let (mut ends, mut long) = (BinaryHeap::new(), 0);
         for running in board.running.values() {
             let mut line = by_project.get(&*running.project).copied();
             if line.is_none() && whose == Whose::ToCome && group.has(&running.model) {
@@ -162,7 +164,13 @@ impl<'a> Play<'a> {
             if let Some(line) = line {
                 lines[line].running += 1;
             }
-            ends.push(Reverse((board.remaining_ms(running, now) as u64, line)));
+            let is_long = board.share.is_long(running.cost);
+            long += usize::from(is_long);
+            ends.push(Reverse((
+                board.remaining_ms(running, now) as u64,
+                line,
+                is_long,
+            )));
         }
         let mut play = Self {
             heads: BinaryHeap::new(),
@@ -170,6 +178,7 @@ impl<'a> Play<'a> {
             now_ms: 0,
             lines,
             ends,
+            long,
         };
         (0..play.lines.len()).for_each(|line| play.line_up(line));
         play
@@ -184,8 +193,9 @@ impl<'a> Play<'a> {
     }
 
     fn end_one(&mut self) {
-        if let Some(Reverse((at_ms, line))) = self.ends.pop() {
+        if let Some(Reverse((at_ms, line, is_long))) = self.ends.pop() {
             self.now_ms = self.now_ms.max(at_ms);
+            self.long -= usize::from(is_long);
             if let Some(line) = line {
                 self.lines[line].running -= 1;
             }
@@ -194,13 +204,16 @@ impl<'a> Play<'a> {
 
     /// Starts the task of the first project that may have a slot.
     fn next(&mut self, board: &Board) -> Option<Start> {
-        let max = board.share.max(self.heads.len() > 1);
+        let share = board.share;
+        let max = share.max(self.heads.len() > 1);
         let mut passed_over = Vec::new();
         let found = loop {
             let Some(Reverse(head)) = self.heads.pop() else {
                 break None;
             };
-            if self.lines[head.2].running < max {
+            let line = &self.lines[head.2];
+            let is_long = line.next.is_some_and(|work| share.is_long(work.cost));
+            if line.running < max && (!is_long || self.long < share.long_max()) {
                 break Some(head.2);
             }
             passed_over.push(Reverse(head));
@@ -215,7 +228,9 @@ impl<'a> Play<'a> {
         self.turns.charge(&project, work.cost);
         self.line_up(at);
         let end_ms = self.now_ms + board.service_ms(work.model, work.cost) as u64;
-        self.ends.push(Reverse((end_ms, Some(at))));
+        let is_long = share.is_long(work.cost);
+        self.long += usize::from(is_long);
+        self.ends.push(Reverse((end_ms, Some(at), is_long)));
         Some(Start {
             id: work.id,
             project,

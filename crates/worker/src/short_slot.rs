@@ -1,0 +1,149 @@
+//! The last free slot is for short tasks: while other slots run tasks that cost clearly more than usual, a short task of a
+//! project that has none here finds this one free, or in the hands of another short task.
+//!
+//! What is usual is the median of what this worker started lately. Each project counts once, however many tasks it
+//! has sent, so that a project alone with equal tasks uses all slots, and one that fills the queue with long tasks
+//! does not make them the usual ones. The same holds for the last free seat of an engine that has two or more. Nothing outlives the process: after a start all tasks are usual.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kinora_contract::Task;
+use kinora_store::LongTasks;
+
+use crate::lineup::Queue;
+
+/// Projects whose costs are remembered; the one that started a task the longest ago is forgotten for a further one.
+const PROJECTS_MAX: usize = 64;
+/// Costs remembered of one project: its last tasks.
+const COSTS_MAX: usize = 16;
+
+/// A task that holds a slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Running {
+    model: String,
+    cost: u64,
+}
+
+/// What a worker's tasks cost: those that run, and those that it started lately.
+#[derive(Debug)]
+pub(crate) struct ShortSlot {
+    slots: usize,
+    memory: Duration,
+    recent: HashMap<String, VecDeque<Start>>,
+    running: Arc<Mutex<Vec<Running>>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Start {
+    at: Duration,
+    cost: u64,
+}
+
+impl ShortSlot {
+    /// Of a worker with this many slots, which remembers starts for as long as `memory`. Without one, or with a single
+    /// slot, no task is long.
+    pub(crate) fn new(slots: usize, memory: Duration) -> Self {
+        Self {
+            slots,
+            memory,
+            recent: HashMap::new(),
+            running: Arc::default(),
+        }
+    }
+
+    /// Records the start of a task, which runs until the returned cost is dropped.
+    pub(crate) fn start(&mut self, task: &Task, at: Duration) -> RunningCost {
+        let (project, cost) = (&task.project, task.spec.cost());
+        if !self.recent.contains_key(project) && self.recent.len() >= PROJECTS_MAX {
+            self.forget_one();
+        }
+        let starts = self.recent.entry(project.clone()).or_default();
+        if starts.len() >= COSTS_MAX {
+            starts.pop_front();
+        }
+        starts.push_back(Start { at, cost });
+        let own = Running {
+            model: task.spec.model.clone(),
+            cost,
+        };
+        lock(&self.running).push(own.clone());
+        RunningCost {
+            own,
+            running: self.running.clone(),
+        }
+    }
+
+    /// The long tasks of this queue that may be claimed now; `None`: no task is long.
+    pub(crate) fn long_tasks(&mut self, queue: &Queue, now: Duration) -> Option<LongTasks> {
+        if self.slots < 2 || self.memory.is_zero() {
+            return None;
+        }
+        let cost_over = self.cost_over(now)?;
+        let running = lock(&self.running);
+        let long = running.iter().filter(|running| running.cost > cost_over);
+        let own = long.clone().filter(|one| queue.models.contains(&one.model));
+        let slots = (self.slots - 1).saturating_sub(long.count());
+        let seats = match queue.seats_max {
+            Some(seats) if seats > 1 => (seats - 1).saturating_sub(own.count()),
+            _ => usize::MAX,
+        };
+        Some(LongTasks {
+            cost_over,
+            count: slots.min(seats),
+        })
+    }
+
+    /// The cost above which a task is long: half as much again as the usual one, since tasks that differ by a reference
+    /// or by a second block nobody for long, and a slot kept from them would be idle for nothing.
+    fn cost_over(&mut self, now: Duration) -> Option<u64> {
+        let memory = self.memory;
+        self.recent.retain(|_, starts| {
+            starts.retain(|start| now.saturating_sub(start.at) < memory);
+            !starts.is_empty()
+        });
+        let projects = self.recent.values();
+        let usual = projects.filter_map(|starts| median(starts.iter().map(|start| start.cost)));
+        let usual = median(usual)?;
+        Some(usual.saturating_add(usual / 2))
+    }
+
+    fn forget_one(&mut self) {
+        let last = |starts: &VecDeque<Start>| starts.back().map(|start| start.at);
+        let oldest = self.recent.iter().min_by_key(|(_, starts)| last(starts));
+        if let Some(project) = oldest.map(|(project, _)| project.clone()) {
+            self.recent.remove(&project);
+        }
+    }
+}
+
+/// The lower one of the two in the middle, if there are two.
+fn median(costs: impl Iterator<Item = u64>) -> Option<u64> {
+    let mut costs: Vec<u64> = costs.collect();
+    costs.sort_unstable();
+    costs.get(costs.len().saturating_sub(1) / 2).copied()
+}
+
+/// The cost of a task that holds a slot.
+#[derive(Debug)]
+pub(crate) struct RunningCost {
+    own: Running,
+    running: Arc<Mutex<Vec<Running>>>,
+}
+
+impl Drop for RunningCost {
+    fn drop(&mut self) {
+        let mut running = lock(&self.running);
+        if let Some(place) = running.iter().position(|one| *one == self.own) {
+            running.swap_remove(place);
+        }
+    }
+}
+
+fn lock(running: &Mutex<Vec<Running>>) -> MutexGuard<'_, Vec<Running>> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;
