@@ -74,15 +74,25 @@ impl EngineSeat {
 }
 
 impl Queue {
-    /// The queue of `served`, one of the models. All its seats must be free.
-    pub(crate) fn new(models: Vec<String>, served: Option<&Served>, berth: Option<Berth>) -> Self {
+    /// The queue of `served`, one of the models.
+    fn of(models: Vec<String>, served: Option<&Served>, berth: Option<Berth>) -> Self {
         let seats = served.and_then(|served| served.seats.clone());
+        Self {
+            places: served.and_then(counted),
+            berth,
+            ..Self::new(models, seats)
+        }
+    }
+
+    /// A queue of models whose engine has these seats, all of them free, and neither places nor a
+    /// shared device.
+    pub(crate) fn new(models: Vec<String>, seats: Option<Arc<Semaphore>>) -> Self {
         Self {
             models,
             seats_max: seats.as_ref().map(|seats| seats.available_permits()),
             seats,
-            places: served.and_then(counted),
-            berth,
+            places: None,
+            berth: None,
         }
     }
 
@@ -243,7 +253,7 @@ impl Lineup {
             for (index, models) in device.models() {
                 let served = models.iter().find_map(|model| self.of(model));
                 lodged.extend(models);
-                queues.push(Queue::new(
+                queues.push(Queue::of(
                     models.to_vec(),
                     served,
                     Some(Berth {
@@ -259,7 +269,7 @@ impl Lineup {
             }
             match queues.iter_mut().find(|queue| queue.shares(served)) {
                 Some(queue) => queue.models.push(model.clone()),
-                None => queues.push(Queue::new(vec![model.clone()], Some(served), None)),
+                None => queues.push(Queue::of(vec![model.clone()], Some(served), None)),
             }
         }
         queues

@@ -50,7 +50,6 @@ fn queue(seats: Option<usize>) -> Queue {
     Queue::new(
         vec!["a".to_owned(), "b".to_owned()],
         seats.map(|seats| Arc::new(Semaphore::new(seats))),
-        None,
     )
 }
 
