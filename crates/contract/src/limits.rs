@@ -59,6 +59,8 @@ limits! {
     REFERENCE_RATE_WINDOW_SECONDS: u64 = 10, "seconds", "Period in which a reference must deliver its minimum bytes";
     REFERENCE_RATE_BYTES_MIN: u64 = 327_680, "bytes", "Minimum bytes of a reference in that period: 32 KiB per second";
     REFERENCE_REDIRECTS_MAX: usize = 5, "redirects", "Maximum number of redirects for a reference";
+    REFERENCE_TRIES_MAX: u32 = 4, "tries", "Maximum number of tries to fetch the references of a task from hosts that fail for a moment";
+    REFERENCE_PAUSE_SECONDS_MAX: u64 = 60, "seconds", "Longest pause before the next try that a reference's host may ask for";
     FETCHES_MAX: usize = 16, "tasks", "Maximum number of tasks whose references are fetched at a time";
     FETCHES_PER_PROJECT_MAX: usize = 4, "tasks", "Maximum number of tasks of one project whose references are fetched at a time";
     REFERENCE_DECODE_BYTES_MAX: u64 = 285_000_000, "bytes", "Maximum memory for decoding one reference image";

@@ -1,6 +1,6 @@
 //! A caller's own host: a small file server on a loopback port that serves what it is given and
-//! remembers who asked for what. It refuses to be clever: no ranges, no types, one answer each.
-//! A dripped answer keeps its client waiting, for as long as it waits.
+//! remembers who asked for what. It refuses to be clever: no ranges, no types, one answer each, at most
+//! after some failures. A dripped answer keeps its client waiting, for as long as it waits.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -15,7 +15,7 @@ const DRIPPED_BYTES: usize = 24 << 20;
 const DRIP_BYTES: usize = 8 << 10;
 const DRIP_PAUSE: Duration = Duration::from_millis(20);
 
-/// Serves files; every path has one answer.
+/// Serves files; every path has one answer, at most after some failures.
 #[derive(Debug)]
 pub struct Host {
     address: SocketAddr,
@@ -25,6 +25,8 @@ pub struct Host {
 #[derive(Debug, Default)]
 struct Shared {
     files: Mutex<HashMap<String, Vec<u8>>>,
+    /// How often each path fails before it is served.
+    failures: Mutex<HashMap<String, usize>>,
     asked: Mutex<Vec<String>>,
     dripping: Mutex<Vec<String>>,
     closed: AtomicBool,
@@ -60,6 +62,13 @@ impl Host {
         let mut files = self.shared.files.lock().unwrap();
         files.insert(format!("/{name}"), bytes.into());
         self.url(name)
+    }
+
+    /// The same, after it has answered 503 so many times.
+    pub fn serve_after(&self, failures: usize, name: &str, bytes: impl Into<Vec<u8>>) -> String {
+        let mut left = self.shared.failures.lock().unwrap();
+        left.insert(format!("/{name}"), failures);
+        self.serve(name, bytes)
     }
 
     /// The address of a file that comes very slowly.
@@ -111,8 +120,13 @@ impl Shared {
             return self.drip(&path, &stream);
         }
         let file = self.files.lock().unwrap().get(&path).cloned();
+        let fails = self.fails(&path);
         self.asked.lock().unwrap().push(path);
-        let (status, body) = file.map_or(("404 Not Found", Vec::new()), |body| ("200 OK", body));
+        let (status, body) = match file {
+            _ if fails => ("503 Service Unavailable", Vec::new()),
+            Some(body) => ("200 OK", body),
+            None => ("404 Not Found", Vec::new()),
+        };
         let length = body.len();
         let mut stream = stream;
         write!(
@@ -120,6 +134,13 @@ impl Shared {
             "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
         )?;
         stream.write_all(&body)
+    }
+
+    /// Whether this request fails.
+    fn fails(&self, path: &str) -> bool {
+        let mut failures = self.failures.lock().unwrap();
+        let left = failures.get_mut(path).filter(|left| **left > 0);
+        left.map(|left| *left -= 1).is_some()
     }
 
     /// Until all of it is there, which takes longer than any fetch, or nobody wants it any more.

@@ -2,7 +2,8 @@
 //! which is what the caller can fix. The exact [`Cause`] is for the log only. None of them ever
 //! contains the path or query of a URL, which may be a signature.
 
-use std::io;
+use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -59,10 +60,17 @@ impl FetchError {
         }
     }
 
-    /// Whether the reference is at fault: then the same fetch would fail again, and the task should
-    /// fail. Otherwise the service is, and the task should wait.
-    pub const fn is_final(&self) -> bool {
+    /// Whether the reference or its host is at fault. Otherwise the service is, and the task should
+    /// wait.
+    pub const fn is_of_reference(&self) -> bool {
         !matches!(self, Self::Storage(_) | Self::Later(_))
+    }
+
+    /// Whether the host failed in a way that may pass: the same fetch may succeed soon. Everything
+    /// that a client sees as [`Reached::NoAnswer`] is, so that the number of tries does not tell a
+    /// closed port from a filtered one.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unreachable(cause) if cause.is_transient())
     }
 
     /// How far the fetch got, for the client; `None` if the service is at fault.
@@ -76,11 +84,13 @@ impl FetchError {
         }
     }
 
-    /// For [`FetchError::Later`], the minimum wait before the next attempt.
+    /// The minimum wait before the next attempt: for [`FetchError::Later`], and where the host asked
+    /// for one.
     pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Later(Cause::Budget { frees_after }) => Some(*frees_after),
             Self::Later(_) => Some(RETRY_SOON),
+            Self::Unreachable(Cause::Status { retry_after, .. }) => *retry_after,
             _ => None,
         }
     }
@@ -169,12 +179,29 @@ pub enum Cause {
     /// Look-up, connection and handshake took too long.
     #[error("connecting to {0} timed out")]
     ConnectTimeout(String),
-    /// The peer does not speak HTTP/1.1, sends headers without end, or stopped within the body.
+    /// The peer does not speak HTTP/1.1, sends headers without end, or closed the connection before
+    /// their end.
     #[error("the HTTP exchange failed")]
     Http(#[source] hyper::Error),
+    /// The connection broke within the body, or the body is not valid HTTP/1.1.
+    #[error("the body broke off after {bytes} bytes")]
+    Body {
+        /// The bytes received.
+        bytes: u64,
+        /// The bytes that the answer declared.
+        declared: Option<u64>,
+        /// The cause.
+        #[source]
+        source: hyper::Error,
+    },
     /// A status other than 200 and the redirects.
-    #[error("the answer has status {0}")]
-    Status(u16),
+    #[error("the answer has status {status}")]
+    Status {
+        /// The status.
+        status: u16,
+        /// The wait that the host asked for.
+        retry_after: Option<Duration>,
+    },
     /// A redirect without a valid location.
     #[error("the redirect has no readable Location")]
     Location,
@@ -216,7 +243,14 @@ impl Cause {
             Self::Resolve { .. } => Reached::LookupFailed,
             Self::TlsName => Reached::BadCertificate,
             Self::Tls { source, .. } if is_certificate(source) => Reached::BadCertificate,
-            Self::Status(status) => Reached::Answered(*status),
+            Self::Status { status, .. } => Reached::Answered(*status),
+            Self::Body { source, .. } if is_malformed(source) => Reached::Malformed,
+            Self::Body {
+                bytes, declared, ..
+            } => Reached::BrokeOff {
+                bytes: *bytes,
+                declared: *declared,
+            },
             Self::Location => Reached::RedirectedNowhere,
             Self::Downgrade => Reached::Downgraded,
             Self::Redirects(most) => Reached::RedirectedTooOften(*most),
@@ -232,9 +266,43 @@ impl Cause {
             | Self::ConnectTimeout(_)
             | Self::Interfaces(_)
             | Self::HostBusy(_)
-            | Self::Budget { .. } => Reached::NoConnection,
+            | Self::Budget { .. } => Reached::NoAnswer,
         }
     }
+
+    /// Whether the host may do better in a moment. Refusals, content that cannot be used, a name
+    /// that does not exist and a bad certificate stay as they are; slowness has cost enough time.
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::Status { status, .. } => is_transient_status(*status),
+            Self::Tls { source, .. } => !is_certificate(source),
+            Self::Resolve { source, .. } => {
+                matches!(source, LookupError::Failed(_) | LookupError::TimedOut)
+            }
+            Self::Connect { .. } | Self::ConnectTimeout(_) | Self::Http(_) | Self::Body { .. } => {
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Statuses that ask for another try, and those of a server in trouble. 500 is among them: object
+/// stores send it for a moment, and their documentation asks clients to retry. 501 and 505 do not
+/// change.
+const fn is_transient_status(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500 | 502..=504 | 506..=599)
+}
+
+/// Whether the peer sent bytes that are no HTTP body, rather than too few.
+fn is_malformed(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|cause| cause.downcast_ref());
+    cause.is_some_and(|cause: &io::Error| {
+        matches!(
+            cause.kind(),
+            ErrorKind::InvalidInput | ErrorKind::InvalidData
+        )
+    })
 }
 
 /// Whether the certificate failed the handshake: then there is a web server.
@@ -251,15 +319,20 @@ pub(crate) fn is_shortage(error: &io::Error) -> bool {
         .is_some_and(|number| numbers.contains(&number))
 }
 
-impl From<SaveError> for FetchError {
-    fn from(error: SaveError) -> Self {
+impl FetchError {
+    /// For a body of which `bytes` arrived.
+    pub(crate) fn from_save(error: SaveError, bytes: u64, declared: Option<u64>) -> Self {
         match error {
             SaveError::TooLarge => Self::TooLarge,
             SaveError::TooSlow(pace) => Self::Timeout(Cause::Rate {
                 bytes_min: pace.bytes_min,
                 window_ms: pace.window.as_millis(),
             }),
-            SaveError::Broken(error) => Self::Unreachable(Cause::Http(error)),
+            SaveError::Broken(source) => Self::Unreachable(Cause::Body {
+                bytes,
+                declared,
+                source,
+            }),
             SaveError::Storage(error) => Self::Storage(error),
         }
     }

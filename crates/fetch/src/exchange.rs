@@ -17,6 +17,7 @@ use url::{Position, Url};
 
 use crate::connect::Connection;
 use crate::error::{Cause, FetchError};
+use crate::retry_after::retry_after;
 
 /// Maximum size of a response head, a chunk head or trailers, in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
@@ -128,7 +129,12 @@ impl Answer {
                 }
                 return Ok(Head::Elsewhere(next));
             }
-            other => return Err(FetchError::Unreachable(Cause::Status(other.as_u16()))),
+            other => {
+                return Err(FetchError::Unreachable(Cause::Status {
+                    status: other.as_u16(),
+                    retry_after: retry_after(headers),
+                }));
+            }
         }
         self.plain(CONTENT_ENCODING, "identity")?;
         self.plain(TRANSFER_ENCODING, "chunked")?;

@@ -237,8 +237,13 @@ impl Fetcher {
             clock: &self.clock,
         };
         let saved = async {
-            let mut count = |bytes| reserved.count(bytes);
-            Ok(save(body, saving, &mut count).await?)
+            let mut received = 0;
+            let mut count = |bytes| {
+                received += bytes;
+                reserved.count(bytes);
+            };
+            let saved = save(body, saving, &mut count).await;
+            saved.map_err(|error| FetchError::from_save(error, received, declared))
         };
         let limit = declared.map(|bytes| self.options.time_for(bytes));
         patience.sized_time(limit, saved).await

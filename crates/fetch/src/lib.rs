@@ -14,7 +14,7 @@
 //!
 //! `names` provides the look-ups to clients in other crates, without these checks.
 //!
-//! `error` has the errors, `reached` how far the fetch got.
+//! `error` has the errors, `reached` how far the fetch got, `retry_after` the wait that a host asks for.
 //!
 //! It uses no proxy from the environment, no connection reuse, no cookies and no decompression, and
 //! does not interpret the bytes.
@@ -36,6 +36,7 @@ mod patience;
 mod policy;
 mod reached;
 mod resolve;
+mod retry_after;
 mod surroundings;
 mod target;
 mod turns;
@@ -50,4 +51,5 @@ pub use options::{Options, OptionsError};
 pub use policy::{Allowed, AllowedError};
 pub use reached::Reached;
 pub use resolve::{Lookup, LookupError, Resolve, SystemResolver};
+pub use retry_after::retry_after;
 pub use surroundings::{Attached, Interfaces, SystemInterfaces};

@@ -282,7 +282,7 @@ mod tests {
             matches!(error, FetchError::Later(Cause::Interfaces(_))),
             "{error:?}"
         );
-        assert!(!error.is_final());
+        assert!(!error.is_of_reference());
     }
 
     #[test]

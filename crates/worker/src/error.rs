@@ -11,6 +11,7 @@ use kinora_fetch::FetchError;
 use kinora_media::MediaError;
 use kinora_store::{LeaseLost, StoreError};
 
+use crate::host_failures::{HostFailure, Tries};
 use crate::retry::Transient;
 
 /// Why the references of a task are not available.
@@ -29,6 +30,14 @@ pub(crate) enum GatherError {
         index: usize,
         #[source]
         error: DecodeError,
+    },
+    /// The host of a reference failed in a way that may pass: the task waits for another try, up to a
+    /// bound.
+    #[error("reference {index}: {}", error.failure().message)]
+    Host {
+        index: usize,
+        #[source]
+        error: FetchError,
     },
     /// The reference is not at fault: the task waits.
     #[error("reference {index} cannot be fetched at the moment: {error}")]
@@ -60,18 +69,51 @@ impl GatherError {
         matches!(error, FetchError::Storage(_))
     }
 
+    /// An error of the fetch of the reference at `index`.
+    pub(crate) fn of_fetch(index: usize, error: FetchError) -> Self {
+        if error.is_transient() {
+            Self::Host { index, error }
+        } else if error.is_of_reference() {
+            Self::Fetch { index, error }
+        } else {
+            Self::Later { index, error }
+        }
+    }
+
+    /// The order in which errors of a task's references count, if other references may go on: a host
+    /// that failed before a fetch that waits for its turn. `None` if the error ends all fetches.
+    pub(crate) const fn rank(&self) -> Option<(u8, usize)> {
+        match self {
+            Self::Host { index, .. } => Some((0, *index)),
+            Self::Later { index, .. } => Some((1, *index)),
+            _ => None,
+        }
+    }
+
     /// Minimum pause before the next try, if known.
     pub(crate) const fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Later { error, .. } => error.retry_after(),
+            Self::Host { error, .. } | Self::Later { error, .. } => error.retry_after(),
             _ => None,
         }
+    }
+
+    /// What a host did, if its failure may pass.
+    pub(crate) fn host_failure(&self) -> Option<HostFailure> {
+        let Self::Host { index, error } = self else {
+            return None;
+        };
+        let reached = error.reached()?;
+        Some(HostFailure {
+            index: *index,
+            reached,
+        })
     }
 
     /// The stable code, even of an error that fails no task.
     pub(crate) fn code(&self, spec: &VideoSpec) -> String {
         match self {
-            Self::Later { error, .. } => error.failure().code,
+            Self::Host { error, .. } | Self::Later { error, .. } => error.failure().code,
             Self::Ended => "withdrawn".to_owned(),
             _ => self.failure(spec).code,
         }
@@ -80,11 +122,25 @@ impl GatherError {
     /// The client's failure of the task with this `spec`; it names the reference.
     pub(crate) fn failure(&self, spec: &VideoSpec) -> Failure {
         match self {
-            Self::Fetch { index, error } => named(error.failure(), spec, *index),
+            Self::Fetch { index, error } | Self::Host { index, error } => {
+                named(error.failure(), spec, *index)
+            }
             Self::Judge { index, error } => named(error.failure(), spec, *index),
             Self::AudioTooLong(seconds) => audio_too_long_failure(*seconds),
             _ => FailureCode::StorageFailed.into(),
         }
+    }
+
+    /// The client's failure of the task with this `spec`, whose references had these `tries`.
+    pub(crate) fn failure_after(&self, tries: Tries, spec: &VideoSpec) -> Failure {
+        let Self::Host { index, error } = self else {
+            return self.failure(spec);
+        };
+        let mut failure = error.failure();
+        if let Some(reached) = error.reached() {
+            failure.message = format!("{reached} {tries}.");
+        }
+        named(failure, spec, *index)
     }
 }
 
@@ -101,7 +157,7 @@ impl Transient for GatherError {
         match self {
             Self::Blobs(error) => error.is_transient(),
             Self::Store(error) => error.is_transient(),
-            Self::Later { .. } => true,
+            Self::Host { .. } | Self::Later { .. } => true,
             // Space does not become free that quickly.
             Self::NoRoom => false,
             Self::Fetch { .. }

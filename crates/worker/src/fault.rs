@@ -31,7 +31,7 @@ pub(crate) fn is_ours(error: &(dyn Error + 'static)) -> bool {
 /// Whether the reference is at fault and its task fails; otherwise this service is.
 pub(crate) fn is_theirs(error: &GatherError) -> bool {
     let theirs = match error {
-        GatherError::Fetch { error, .. } => error.is_final(),
+        GatherError::Fetch { error, .. } => error.is_of_reference(),
         GatherError::Judge { .. } | GatherError::AudioTooLong(_) => true,
         _ => false,
     };
@@ -64,7 +64,7 @@ fn is_ours_alone(error: &(dyn Error + 'static)) -> bool {
         return matches!(error, StoreError::Unavailable(_));
     }
     if let Some(error) = error.downcast_ref::<FetchError>() {
-        return !error.is_final();
+        return !error.is_of_reference();
     }
     let gather = match error.downcast_ref() {
         Some(PrepareError::Gather(error)) => Some(error),

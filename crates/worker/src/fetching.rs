@@ -1,10 +1,12 @@
 //! The fetch stage: fetches the references of waiting tasks before a worker may claim them. So a
 //! slow host holds no slot, and short-lived URLs are still valid. Projects take turns, and none can
-//! occupy all places. A reference that cannot be fetched fails its task immediately.
+//! occupy all places. A reference that cannot be fetched fails its task immediately, unless its host failed
+//! in a way that may pass ([`host_failures`](mod@crate::host_failures)).
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use kinora_contract::Stopwatch;
 use kinora_contract::limits::{FETCHES_MAX, FETCHES_PER_PROJECT_MAX};
 use kinora_store::{Fetch, FetchRequest, Fetched, Outage, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -13,7 +15,8 @@ use tracing::Instrument;
 
 use crate::drain::Shutdown;
 use crate::error::GatherError;
-use crate::fault::{is_postponed, is_theirs};
+use crate::fault::{is_ours, is_postponed, is_theirs};
+use crate::host_failures::{AfterTry, HostFailures};
 use crate::metered::{self, Stage, timed};
 use crate::worker::Worker;
 
@@ -39,6 +42,7 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     let freed = Arc::new(Notify::new());
     let mut fetches = JoinSet::new();
     let outage = Outage::of("fetch leases", &worker.clock);
+    let failures = Arc::new(HostFailures::new(worker.clock.clone(), LEASE));
     while !shutdown.is_draining() {
         hints.mark_unchanged();
         let free = std::iter::from_fn(|| places.clone().try_acquire_owned().ok());
@@ -47,13 +51,13 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
         let idle = taken.is_empty();
         for (fetch, place) in taken.into_iter().zip(free) {
             let (worker, shutdown) = (worker.clone(), shutdown.clone());
-            let freed = freed.clone();
+            let (freed, failures) = (freed.clone(), failures.clone());
             // Of the highest level, so that no setting of the log takes the task from its lines.
             let span = tracing::error_span!("fetch", task = %fetch.task.id);
             let fetching = async move {
                 let fetched = tokio::select! {
                     biased;
-                    fetched = bring(&worker, &fetch) => fetched,
+                    fetched = bring(&worker, &fetch, &failures) => fetched,
                     () = shutdown.draining() => Some(Fetched::Back { pause_ms: 0 }),
                 };
                 if let Some(fetched) = fetched {
@@ -102,34 +106,67 @@ async fn take(worker: &Worker, count: usize, outage: &Outage) -> Vec<Fetch> {
 }
 
 /// Fetches a task's references. `None` if the task has ended meanwhile.
-async fn bring(worker: &Worker, fetch: &Fetch) -> Option<Fetched> {
+async fn bring(worker: &Worker, fetch: &Fetch, failures: &HostFailures) -> Option<Fetched> {
     let (tasks, blobs) = (&*worker.work, &*worker.blobs);
     let files = &worker.pools.files;
+    let watch = Stopwatch::start(&worker.clock);
     let gathered = worker.references.gather(tasks, blobs, files, &fetch.task);
     let trail = worker.tracer.trail(fetch.task.trace);
     let code = |error: &GatherError| error.code(&fetch.task.spec);
     let gathered = timed(worker, &trail, Stage::Fetch, code, |_| gathered);
-    let gathered = tokio::time::timeout(LEASE, gathered).await;
-    match gathered {
+    let fetched = match tokio::time::timeout(LEASE, gathered).await {
         Ok(Ok(_)) => Some(Fetched::AtHand),
         Ok(Err(GatherError::Ended)) => None,
-        Ok(Err(error)) if is_theirs(&error) => {
-            tracing::info!(%error, "reference unusable; task failed");
-            Some(Fetched::Failed {
-                failure: error.failure(&fetch.task.spec),
-                retention_ms: worker.settings.retention_ms,
-            })
+        Ok(Err(error)) => Some(after_error(worker, fetch, failures, error, watch.elapsed())),
+        Err(_) => {
+            let pause_ms = pause_after(fetch, None);
+            Some(Fetched::Back { pause_ms })
         }
-        failed => {
-            let error = failed.ok().and_then(Result::err);
-            if let Some(error) = error.as_ref().filter(|error| error.is_of_this_disk()) {
-                worker.backoff.note_fault(error);
-            }
-            Some(Fetched::Back {
-                pause_ms: pause_after(fetch, error),
-            })
-        }
+    };
+    if !matches!(fetched, Some(Fetched::Back { .. })) {
+        failures.forget(fetch.task.id);
     }
+    fetched
+}
+
+/// What becomes of a task whose fetch failed after `time`.
+fn after_error(
+    worker: &Worker,
+    fetch: &Fetch,
+    failures: &HostFailures,
+    error: GatherError,
+    time: Duration,
+) -> Fetched {
+    let (id, spec) = (fetch.task.id, &fetch.task.spec);
+    let failed = |failure| Fetched::Failed {
+        failure,
+        retention_ms: worker.settings.retention_ms,
+    };
+    if is_theirs(&error) {
+        tracing::info!(%error, "reference unusable; task failed");
+        return failed(error.failure(spec));
+    }
+    let pause_ms = match error.host_failure() {
+        Some(failure) if !is_ours(&error) => {
+            match failures.record(id, failure, error.retry_after(), time) {
+                AfterTry::Retry { pause } => {
+                    tracing::info!(%error, ?pause, "reference not fetched; retrying");
+                    pause.as_millis() as u64
+                }
+                AfterTry::GiveUp(tries) => {
+                    tracing::info!(%error, %tries, "reference not fetched; task failed");
+                    return failed(error.failure_after(tries, spec));
+                }
+            }
+        }
+        _ => {
+            if error.is_of_this_disk() {
+                worker.backoff.note_fault(&error);
+            }
+            pause_after(fetch, Some(error))
+        }
+    };
+    Fetched::Back { pause_ms }
 }
 
 /// The pause after a fetch that failed through no fault of the reference, in milliseconds; without

@@ -1,7 +1,8 @@
 //! One task from claim to terminal state. Read it in the order in which a task crosses it:
 //!
 //! 1. [`start`](mod@start): a pause after a crash loop. [`claim`](mod@claim): asks the store for work while
-//!    there is a free [`slot`](mod@slot), the last one only for [short tasks](mod@short_slot). [`fetching`](mod@fetching) has brought its references before that.
+//!    there is a free [`slot`](mod@slot), the last one only for [short tasks](mod@short_slot). [`fetching`](mod@fetching) has brought its references before that;
+//!    [`host_failures`](mod@host_failures) counts what their hosts cost.
 //! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
 //! 3. [`prepare`](mod@prepare): [`references`](mod@references), which [`judge`](mod@judge) has checked, and
 //!    [`source`](mod@source) opened, the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
@@ -41,6 +42,7 @@ mod fault;
 mod fetching;
 mod film;
 mod finish;
+mod host_failures;
 mod judge;
 mod keeper;
 mod late_recorder;

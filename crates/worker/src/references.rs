@@ -159,10 +159,7 @@ impl References {
                 bytes_max,
             })
             .await
-            .map_err(|error| match error.is_final() {
-                true => GatherError::Fetch { index, error },
-                false => GatherError::Later { index, error },
-            })?;
+            .map_err(|error| GatherError::of_fetch(index, error))?;
         tracing::debug!(index, bytes, "reference fetched");
         kinora_crash::point("worker.reference_fetched");
         let (bytes, sha256) = judge.keep(index, reference, staged.path()).await?;
@@ -191,19 +188,21 @@ impl References {
     }
 }
 
-/// Waits for all fetches of a task. A fetch that only waits for its turn does not end the others,
-/// so that those in progress are not repeated; any other error ends all at once.
+/// Waits for all fetches of a task. A fetch that waits for its turn, or for another try, does not end
+/// the others, so that those in progress are not repeated; any other error ends all at once.
 async fn join_fetches(
     mut fetches: FuturesUnordered<impl Future<Output = Result<(), GatherError>>>,
 ) -> Result<(), GatherError> {
-    let mut later = None;
+    let mut errors = Vec::new();
     while let Some(fetched) = fetches.next().await {
         match fetched {
-            Err(error @ GatherError::Later { .. }) => later = later.or(Some(error)),
-            other => other?,
+            Ok(()) => {}
+            Err(error) if error.rank().is_some() => errors.push(error),
+            Err(error) => return Err(error),
         }
     }
-    later.map_or(Ok(()), Err)
+    let first = errors.into_iter().min_by_key(GatherError::rank);
+    first.map_or(Ok(()), Err)
 }
 
 /// Records the size of the task's own references, now that they are stored. Those of a draft belong

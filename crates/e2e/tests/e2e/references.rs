@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use kinora_e2e::{Client, Host, Setup, Video, is_once, studio, until};
+use kinora_e2e::{Client, Host, Setup, Video, is_once, stores_fail, studio, until};
 use serde_json::{Value, json};
 
 use crate::support::{busy, fetching, narrow, quick, reaching_from, shared, slow};
@@ -99,6 +99,35 @@ fn a_failed_task_says_which_reference_failed_and_how_far_it_came() {
         let message = format!("reference_images[1]: {says}");
         assert_eq!(failed["error"]["message"], message);
         assert_eq!(failed.text("fail_reason"), message);
+    }
+}
+
+#[test]
+fn a_host_that_fails_for_a_moment_costs_no_task_and_one_that_is_down_is_named() {
+    let host = Host::start();
+    let client = fetching().newcomer();
+    let picture = studio::picture("a.png", (300, 300), "red");
+    let mut body = quick("kinora-b1");
+    body["first_frame"] = json!(host.serve_after(2, "flaky.png", picture.clone()));
+    body["last_frame"] = json!(host.serve("good.png", picture.clone()));
+    let flaky = client.submit(&body);
+    let down = client.submit(&with_first_frame(&host.serve_after(
+        usize::MAX,
+        "down.png",
+        picture,
+    )));
+    let gone = wait_failed(&client, &with_first_frame(&host.url("gone.png")));
+    let message = "first_frame: the server answered 404.";
+    assert_eq!(gone["error"]["message"], message);
+    client.wait_completed(flaky.id());
+    let failed = client.wait_for(down.id(), "failed");
+    let message = "first_frame: the server answered 503 in each of 4 tries.";
+    assert_eq!(failed["error"]["message"], message);
+    assert_eq!(failed["error"]["code"], "reference_unreachable");
+    assert!(failed.get("started_at").is_none(), "{failed:#?}");
+    if !stores_fail() {
+        let asked = ["flaky.png", "good.png", "down.png", "gone.png"];
+        assert_eq!(asked.map(|name| host.asked_for(name)), [3, 1, 4, 1]);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Servers that lie, stall, drip or never end: a clean failure in bounded time, and no file.
 
+use std::error::Error;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,22 +71,27 @@ async fn p13_a_length_that_lies_gives_the_declared_bytes_or_nothing() {
         bench.read(&server.url("/more"), 100).await.unwrap(),
         b"four"
     );
-    for path in [
-        "/less",
-        "/two",
-        "/negative",
-        "/huge",
-        "/chunk",
-        "/unended",
-        "/chunksize",
-        "/nothing",
-        "/ssh",
-    ] {
+    for path in ["/two", "/negative", "/huge", "/nothing", "/ssh"] {
         let error = bench.fails(&server.url(path)).await;
         assert!(
             matches!(error, FetchError::Unreachable(Cause::Http(_))),
             "{path}: {error:?}"
         );
+        assert_eq!(error.reached(), Some(Reached::NoAnswer), "{path}");
+    }
+    let broke_off = |declared| Reached::BrokeOff { bytes: 4, declared };
+    for (path, reached) in [
+        ("/less", broke_off(Some(100))),
+        ("/chunk", broke_off(None)),
+        ("/unended", broke_off(None)),
+        ("/chunksize", Reached::Malformed),
+    ] {
+        let error = bench.fails(&server.url(path)).await;
+        assert!(
+            matches!(error, FetchError::Unreachable(Cause::Body { .. })),
+            "{path}: {error:?}"
+        );
+        assert_eq!(error.reached(), Some(reached), "{path}");
     }
 }
 
@@ -179,12 +185,15 @@ async fn p13_endless_heads_and_trailers_end_at_their_bound() {
     })
     .await;
     let bench = Bench::nameless(options());
-    for path in ["/many", "/long", "/status", "/extension", "/trailers"] {
+    for (path, reached) in [
+        ("/many", Reached::NoAnswer),
+        ("/long", Reached::NoAnswer),
+        ("/status", Reached::NoAnswer),
+        ("/extension", Reached::Malformed),
+        ("/trailers", Reached::Malformed),
+    ] {
         let error = bench.fails(&server.url(path)).await;
-        assert!(
-            matches!(error, FetchError::Unreachable(Cause::Http(_))),
-            "{path}: {error:?}"
-        );
+        assert_eq!(error.reached(), Some(reached), "{path}: {error:?}");
     }
 }
 
@@ -252,6 +261,8 @@ async fn p09_outside_all_that_cannot_be_reached_looks_the_same() {
     let mute = TcpListener::bind((PUBLIC, 0)).await.unwrap();
     let mute_address = mute.local_addr().unwrap();
     let open = server.address.port();
+    let hanging_up = Server::start(|_| Vec::new()).await;
+    let hung_up = hanging_up.address.port();
     let short = || Options {
         connect_timeout: SHORT,
         ..options()
@@ -271,18 +282,22 @@ async fn p09_outside_all_that_cannot_be_reached_looks_the_same() {
         (public(), "http://closed.test:1/".to_owned()),
         (public(), format!("https://plain.test:{open}/")),
         (public(), format!("http://broken.test:{open}/broken")),
+        (public(), format!("http://reset.test:{hung_up}/")),
     ];
     let mut causes = Vec::new();
     for (bench, url) in &cases {
         let error = bench.fails(url).await;
-        let message = "the server could not be reached.";
+        // True also of a server that was reached.
+        let message = "the server gave no valid HTTP answer.";
         let alike = Failure::new(FailureCode::ReferenceUnreachable, message);
         assert_eq!(error.failure(), alike, "{url}");
+        assert!(error.is_transient(), "the number of tries would tell {url}");
         assert_eq!(
             error.to_string(),
             FailureCode::ReferenceUnreachable.sentence()
         );
-        causes.push(std::error::Error::source(&error).unwrap().to_string());
+        let cause = error.source().unwrap();
+        causes.push((cause.to_string(), cause.source().map(ToString::to_string)));
     }
     let distinct: std::collections::HashSet<_> = causes.iter().collect();
     assert_eq!(
@@ -290,6 +305,34 @@ async fn p09_outside_all_that_cannot_be_reached_looks_the_same() {
         causes.len(),
         "the log tells them apart: {causes:?}"
     );
+}
+
+#[tokio::test]
+async fn only_what_may_pass_is_worth_another_try() {
+    let server = Server::start(|path| {
+        let status = &path[1..];
+        send(format!(
+            "HTTP/1.1 {status} Status\r\nretry-after: 7\r\ncontent-length: 0\r\n\r\n"
+        ))
+    })
+    .await;
+    let bench = Bench::nameless(options());
+    let transient = [408, 425, 429, 500, 502, 503, 504, 507, 520, 522, 599];
+    let persistent = [
+        201, 204, 206, 304, 400, 401, 403, 404, 405, 406, 410, 418, 451, 501, 505,
+    ];
+    let statuses = transient.into_iter().chain(persistent);
+    for status in statuses {
+        let error = bench.fails(&server.url(&format!("/{status}"))).await;
+        assert_eq!(error.reached(), Some(Reached::Answered(status)));
+        assert_eq!(
+            error.is_transient(),
+            transient.contains(&status),
+            "{status}"
+        );
+        assert_eq!(error.retry_after(), Some(Duration::from_secs(7)));
+        assert!(error.is_of_reference());
+    }
 }
 
 #[tokio::test]
@@ -316,12 +359,14 @@ async fn what_the_caller_can_mend_is_told() {
     ] {
         let error = Bench::nameless(options()).fails(&server.url(path)).await;
         assert_eq!(error.failure().message, message, "{path}: {error:?}");
+        assert!(!error.is_transient(), "{path}: it does not pass");
     }
     for answers in [&[][..], &[&[][..]]] {
         let bench = Bench::new(options(), Script::new(answers));
         let error = bench.fails("http://unknown.test/").await;
         assert_eq!(error.failure().message, "the host name does not exist.");
         assert_eq!(error.reached(), Some(Reached::NoSuchHost));
+        assert!(!error.is_transient(), "{error:?}");
     }
     let hasty = Options {
         lookup_timeout: SHORT,
@@ -334,9 +379,10 @@ async fn what_the_caller_can_mend_is_told() {
         error.failure().message,
         "the host name could not be looked up."
     );
+    assert!(error.is_transient(), "{error:?}");
     let error = Bench::nameless(options()).fails("not a URL").await;
     assert_eq!(error.failure().message, "the URL cannot be requested.");
-    assert!(error.is_final(), "{error:?}");
+    assert!(error.is_of_reference(), "{error:?}");
 }
 
 #[tokio::test]
@@ -356,6 +402,7 @@ async fn p09_a_forbidden_address_looks_the_same_whatever_listens_there() {
         let message = "the URL leads to an address that is not allowed.";
         let alike = Failure::new(FailureCode::ReferenceForbiddenAddress, message);
         assert_eq!(error.failure(), alike, "{url}");
+        assert!(!error.is_transient(), "{url}");
     }
 }
 

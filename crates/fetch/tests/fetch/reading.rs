@@ -180,6 +180,7 @@ async fn https_is_never_redirected_to_http() {
     let stranger = Bench::new(options(), Script::new(&[&[PUBLIC]]));
     let error = stranger.fails(&url).await;
     assert_eq!(error.reached(), Some(Reached::BadCertificate), "{error:?}");
+    assert!(!error.is_transient());
 }
 
 #[tokio::test]

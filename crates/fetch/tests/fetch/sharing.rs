@@ -160,7 +160,7 @@ async fn a_look_up_without_a_thread_is_no_fault_of_the_reference_and_one_without
     }
     let failures = failures.join_all().await;
     let (waited, unanswered): (Vec<_>, Vec<_>) =
-        failures.iter().partition(|error| !error.is_final());
+        failures.iter().partition(|error| !error.is_of_reference());
     assert_eq!(
         (waited.len(), unanswered.len()),
         (1, LOOKUPS_OF_ONE),
@@ -199,7 +199,7 @@ async fn p11_a_lack_of_descriptors_in_a_look_up_fails_no_reference() {
     let error = shared.fetch("project", "http://short.test/").await;
     let error = error.unwrap_err();
     assert!(matches!(error, FetchError::Later(_)), "{error:?}");
-    assert_eq!((error.is_final(), error.reached()), (false, None));
+    assert_eq!((error.is_of_reference(), error.reached()), (false, None));
 }
 
 #[tokio::test]
@@ -270,8 +270,36 @@ async fn a_host_without_a_free_connection_is_asked_later() {
         matches!(error, FetchError::Later(Cause::HostBusy(_))),
         "{error:?}"
     );
-    assert!(!error.is_final());
+    assert!(!error.is_of_reference());
     holding.abort();
+}
+
+#[tokio::test]
+async fn the_bytes_of_a_body_that_broke_off_count_towards_the_hour() {
+    let server = Server::start(|path| match path {
+        "/cut" => {
+            let head = "HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n";
+            send([head.as_bytes(), &[0; 700]].concat())
+        }
+        _ => ok(&[0; 600]),
+    })
+    .await;
+    let bounded = Options {
+        project_bytes_per_hour: Some(1_200),
+        ..options()
+    };
+    let shared = Shared::new(bounded, &Arc::new(Names::default()));
+    let error = shared.fetch("project", &server.url("/cut")).await;
+    let broke_off = Reached::BrokeOff {
+        bytes: 700,
+        declared: Some(900),
+    };
+    assert_eq!(error.unwrap_err().reached(), Some(broke_off));
+    let error = shared.fetch("project", &server.url("/")).await.unwrap_err();
+    assert!(
+        matches!(error, FetchError::Later(Cause::Budget { .. })),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]
@@ -293,7 +321,7 @@ async fn a_project_that_has_had_its_bytes_of_the_hour_waits() {
             matches!(error, FetchError::Later(Cause::Budget { .. })),
             "{error:?}"
         );
-        assert!(!error.is_final() && error.retry_after() > Some(Duration::ZERO));
+        assert!(!error.is_of_reference() && error.retry_after() > Some(Duration::ZERO));
     }
     assert_eq!(
         server.heads().len(),
@@ -336,7 +364,7 @@ async fn p15_a_body_has_the_time_that_its_size_needs_and_an_endless_one_a_short_
             matches!(error, FetchError::Timeout(Cause::TotalTimeout)),
             "{path}: {error:?}"
         );
-        assert!(error.is_final(), "it is fetched once");
+        assert!(!error.is_transient(), "it is fetched once");
         assert!(began.elapsed() < LONG / 2, "{path}");
     }
 }

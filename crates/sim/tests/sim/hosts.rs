@@ -1,4 +1,4 @@
-//! The hosts of references: they nearly always answer, after a while.
+//! The hosts of references: they nearly always answer, after a while, and some fail for a moment.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -11,6 +11,7 @@ use tokio::time::sleep;
 use crate::witness::Witness;
 
 const SILENT: u64 = 3;
+const HICCUP: u64 = 10;
 const ANSWER_MS_MAX: u64 = 2_000;
 /// The shortest that is taken.
 const SIDE: u32 = 256;
@@ -43,6 +44,13 @@ impl ReferenceSource for Hosts {
         sleep(Duration::from_millis(self.witness.draw(ANSWER_MS_MAX))).await;
         if self.witness.percent(SILENT) {
             return Err(FetchError::Unreachable(Cause::Redirects(5)));
+        }
+        if self.witness.percent(HICCUP) {
+            self.witness.book().saw("host hiccuped".to_owned());
+            return Err(FetchError::Unreachable(Cause::Status {
+                status: 503,
+                retry_after: None,
+            }));
         }
         std::fs::write(request.to, &*PICTURE).map_err(FetchError::Storage)?;
         Ok(PICTURE.len() as u64)

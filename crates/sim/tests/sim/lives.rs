@@ -43,6 +43,7 @@ const EVENTS: &[&str] = &[
     "upstream job called off",
     "given back for a fault of the service",
     "stale fetch refused",
+    "host hiccuped",
     "orphan removed",
     "lease ran out unrenewed",
     "file removed as a chore",

@@ -215,6 +215,11 @@ impl Bench {
         self.insert(project, spec(model), Priority::Normal).await
     }
 
+    /// Submits a task of another project.
+    pub(crate) async fn submit_spec_as(&self, project: &str, spec: VideoSpec) -> TaskId {
+        self.insert(project, spec, Priority::Normal).await
+    }
+
     async fn insert(&self, project: &str, spec: VideoSpec, priority: Priority) -> TaskId {
         let number = self.submitted.fetch_add(1, Ordering::SeqCst);
         let mut random = [0; 10];
@@ -278,9 +283,43 @@ impl Bench {
 
     /// Waits until the task is finished.
     pub(crate) async fn ends(&self, id: TaskId) -> Result<Artifact, (String, String)> {
-        let ended = async || self.phase(id).await.is_terminal();
+        self.ends_in(PROJECT, id).await
+    }
+
+    /// Waits until the task is finished, and lets the store's time pass while it waits for a worker or a pause.
+    pub(crate) async fn ends_after_pauses(&self, id: TaskId) -> Result<Artifact, (String, String)> {
+        let ended = async || {
+            let phase = self.phase(id).await;
+            if phase == Phase::Waiting {
+                self.clock.advance(1_000);
+                // Slowly, so that no lease ends of a fetch that has begun meanwhile.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            phase.is_terminal()
+        };
         until(&format!("{id} ends"), ended).await;
-        match &self.task(id).await.state {
+        self.ends(id).await
+    }
+
+    /// The phase of a task of another project.
+    pub(crate) async fn phase_in(&self, project: &str, id: TaskId) -> Phase {
+        self.find_in(project, id).await.state.phase()
+    }
+
+    async fn find_in(&self, project: &str, id: TaskId) -> Arc<Task> {
+        let found = self.store.tasks.get(project, id).await.unwrap();
+        found.expect("the task is there")
+    }
+
+    /// Waits until the task of another project is finished.
+    pub(crate) async fn ends_in(
+        &self,
+        project: &str,
+        id: TaskId,
+    ) -> Result<Artifact, (String, String)> {
+        let ended = async || self.phase_in(project, id).await.is_terminal();
+        until(&format!("{id} ends"), ended).await;
+        match &self.find_in(project, id).await.state {
             State::Completed(artifact) => Ok((**artifact).clone()),
             State::Failed(failure) => Err((failure.code.clone(), failure.message.clone())),
             other => panic!("{other:?}"),

@@ -21,6 +21,7 @@ mod failures;
 mod film_studio;
 mod films;
 mod held;
+mod hiccups;
 mod in_vain;
 mod leftovers;
 mod lengths;

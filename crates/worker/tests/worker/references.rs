@@ -15,7 +15,7 @@ use crate::bench::{Bench, LEASE_MS, MODEL, NOW, Running, fetcher, spec, until};
 use crate::engines::{Act, Puppet};
 
 /// A grey 300 x 300 picture: a binary-free PNG would be larger than this GIF.
-fn picture() -> Vec<u8> {
+pub(crate) fn picture() -> Vec<u8> {
     let mut gif = b"GIF89a\x2c\x01\x2c\x01\x80\x00\x00\x80\x80\x80\x00\x00\x00".to_vec();
     gif.extend(b"\x2c\x00\x00\x00\x00\x2c\x01\x2c\x01\x00\x02");
     // LZW of 90,000 zeros: clear codes keep every code three bits wide (GIF89a, appendix F).
@@ -179,17 +179,12 @@ async fn a_reference_that_cannot_be_had_fails_its_task_while_it_waits() {
     let blocker = bench.submit().await;
     let running = Running::start(bench.worker(&engine));
     until("the engine at work", async || engine.at_work() == 1).await;
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = nobody.local_addr().unwrap();
-    drop(nobody);
-    let closed = "first_frame: the server could not be reached.";
+    let (text, _) = serve(b"<html>Not found</html>".to_vec());
+    let no_image =
+        "first_frame: the file is not an image that can be read (JPEG, PNG, WebP or GIF).";
     let private = "first_frame: the URL leads to an address that is not allowed.";
     for (url, code, message) in [
-        (
-            format!("http://{address}/x"),
-            "reference_unreachable",
-            closed,
-        ),
+        (text, "unsupported_image", no_image),
         (
             "http://10.0.0.1/x".to_owned(),
             "reference_forbidden_address",

@@ -84,3 +84,24 @@ fn a_process_that_dies_while_it_fetches_is_replaced_and_no_stored_reference_is_f
     });
     assert_made_once(&cluster, [&second], &[id]);
 }
+
+#[test]
+fn a_reference_whose_host_failed_is_tried_again_by_any_process_and_the_others_are_not() {
+    let cluster = Cluster::new();
+    let host = host(TASKS);
+    let picture = studio::picture("a.png", (300, 300), "red");
+    for number in 0..TASKS {
+        host.serve_after(1, &format!("first_frame-{number}.png"), picture.clone());
+    }
+    let servers: [Server; 2] =
+        std::array::from_fn(|_| reaching(&cluster, Setup::on(&cluster.machine())).start());
+    let clients = servers.each_ref().map(Server::client);
+    let ids: Vec<String> = (0..TASKS)
+        .map(|number| submit(&clients[number % 2], &host, number))
+        .collect();
+    for (number, id) in ids.iter().enumerate() {
+        clients[number % 2].wait_completed(id);
+        assert_eq!(asked(&host, number), [2, 1], "task {number}");
+    }
+    assert_made_once(&cluster, &servers, &ids);
+}
