@@ -1,5 +1,6 @@
 """The JSON bodies equal the golden files, which Kinora's own tests read too."""
 
+import io
 import json
 import unittest
 from typing import Any
@@ -13,6 +14,7 @@ from kinora_engine._errors import ended
 from kinora_engine._job import Clip
 from kinora_engine._messages import parse_job, parse_open
 from kinora_engine._source import SourceHead
+from kinora_engine._wire import read_message
 
 GOLDEN = support.ROOT / "tests" / "golden"
 
@@ -27,6 +29,20 @@ class Golden(unittest.TestCase):
         description = Description(features, 16, Frames(4, 1), 16, "WanPipeline", "diffusers 0.42.1")
         with mock.patch.object(_description, "sdk_name", lambda: "kinora-engine/0.1.0 (python 3.11)"):
             self.assertEqual(hello(description, "Pipeline"), json.loads(golden("hello.json")))
+
+    def test_session(self) -> None:
+        lines = [line.split("#")[0] for line in golden("session.txt").decode().splitlines() if line[:1] in ("<", ">")]
+        kinds = []
+        for line in lines:
+            stream = io.BytesIO(bytes.fromhex(line[1:]))
+            message = read_message(stream)
+            assert message is not None
+            self.assertEqual(stream.read(), b"")
+            kinds.append(line[0] + message[0].decode())
+            if kinds[-1] == ">j":
+                parse_job(message[1])
+        self.assertEqual(kinds[:4], [">o", "<h", "<k", "<o"])
+        self.assertEqual(kinds[-2:], [">c", "<e"])
 
     def test_open(self) -> None:
         opened = parse_open(golden("open.json"))

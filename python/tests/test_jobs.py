@@ -118,9 +118,15 @@ class Jobs(unittest.TestCase):
         result = self.run_one("signs", first_frame=picture(1))
         self.assertEqual(result.outcome, "done")
         self.assertEqual(result.progress[:2], [0.5, 0.5])
+        self.assertEqual(result.progress[-1], 1.0)
         self.assertEqual(result.phases, [{"name": "compiling", "limit_seconds": 900}])
         self.assertEqual((result.previews[0].width, len(result.previews[0].bytes)), (32, FRAME))
         self.assertGreaterEqual(result.alive, 1)
+
+    def test_the_last_progress_comes_by_itself_if_the_job_is_done(self) -> None:
+        self.assertEqual(self.run_one("plain").progress[-1:], [1.0])
+        failed = self.run_one("short")
+        self.assertEqual((failed.outcome, failed.progress[-1:]), ("failed", []))
 
     def test_a_job_beyond_the_description_is_unsupported(self) -> None:
         with support.host("Narrow") as host:

@@ -55,10 +55,17 @@ impl Cancel {
 
 /// Progress of a clip. The fraction never decreases.
 #[derive(Clone, Debug, Default)]
-pub struct Progress {
+pub struct Progress(Arc<Reported>);
+
+#[derive(Debug, Default)]
+struct Reported {
     /// Parts per million in the low half; a count of reports in the high half, so a watcher sees
     /// signs of life even when the fraction stands still.
-    packed: Arc<AtomicU64>,
+    packed: AtomicU64,
+    /// Whether a report was lower than one before it.
+    has_fallen: AtomicBool,
+    /// Whether a report was not between 0.0 and 1.0.
+    left_range: AtomicBool,
 }
 
 impl Progress {
@@ -66,24 +73,40 @@ impl Progress {
 
     /// The fraction done, 0.0 to 1.0.
     pub fn fraction(&self) -> f64 {
-        (self.packed.load(Ordering::Acquire) & 0xffff_ffff) as f64 / Self::PARTS
+        (self.0.packed.load(Ordering::Acquire) & 0xffff_ffff) as f64 / Self::PARTS
     }
 
     /// The number of reports so far; a count that stands still means a hung engine.
     pub fn reports(&self) -> u64 {
-        self.packed.load(Ordering::Acquire) >> 32
+        self.0.packed.load(Ordering::Acquire) >> 32
+    }
+
+    /// Whether the engine reported a lower fraction than before. [`Progress::fraction`] hides that.
+    pub fn has_fallen(&self) -> bool {
+        self.0.has_fallen.load(Ordering::Acquire)
+    }
+
+    /// Whether the engine reported anything but 0.0 to 1.0. [`Progress::fraction`] hides that.
+    pub fn has_left_range(&self) -> bool {
+        self.0.left_range.load(Ordering::Acquire)
     }
 
     fn report(&self, fraction: f64) {
+        if !(0.0..=1.0).contains(&fraction) {
+            self.0.left_range.store(true, Ordering::Release);
+        }
         let parts = (fraction.clamp(0.0, 1.0) * Self::PARTS) as u64;
         let step = |old: u64| {
             let reports = (old >> 32).wrapping_add(1) & 0xffff_ffff;
             Some((reports << 32) | parts.max(old & 0xffff_ffff))
         };
+        let packed = &self.0.packed;
         // The closure always returns `Some`, so the update cannot fail.
-        let _ = self
-            .packed
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, step);
+        if let Ok(old) = packed.fetch_update(Ordering::AcqRel, Ordering::Acquire, step)
+            && parts < old & 0xffff_ffff
+        {
+            self.0.has_fallen.store(true, Ordering::Release);
+        }
     }
 }
 
@@ -136,11 +159,24 @@ mod tests {
         let control = Control::default();
         control.report(Stage::Generating, 0.5).unwrap();
         let half = control.progress.fraction();
+        assert!(!control.progress.has_fallen());
         control.report(Stage::Preparing, 0.1).unwrap();
         assert!((control.progress.fraction() - half).abs() < 1e-9);
         assert_eq!(control.progress.reports(), 2);
+        assert!(control.progress.has_fallen() && !control.progress.has_left_range());
         control.report(Stage::Finishing, 7.0).unwrap();
         assert!((control.progress.fraction() - 1.0).abs() < 1e-9);
+        assert!(control.progress.has_left_range());
+    }
+
+    #[test]
+    fn the_same_progress_again_is_no_fall() {
+        let control = Control::default();
+        for step in 0..1_000 {
+            control.pass_on(f64::from(step) / 999.0).unwrap();
+            control.pass_on(control.progress.fraction()).unwrap();
+        }
+        assert!(!control.progress.has_fallen() && !control.progress.has_left_range());
     }
 
     #[test]

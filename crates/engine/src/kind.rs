@@ -118,7 +118,7 @@ pub struct Promises {
     pub features: Features,
     /// Sizes and lengths that it renders.
     pub grid: Grid,
-    /// Frames per second of its clips.
+    /// Frames per second of its clips; 0: any.
     pub fps: u32,
 }
 

@@ -303,6 +303,36 @@ mod tests {
         }
     }
 
+    /// The body of a message in the session's file, read whole and written as it was.
+    fn read_line<M: Message>(bytes: &[u8], bounds: &Bounds) -> M {
+        let mut left = bytes;
+        let message = M::read(&mut left, bounds).unwrap().unwrap();
+        assert!(left.is_empty());
+        message
+    }
+
+    #[test]
+    fn the_session_for_authors_of_engines_is_read_message_by_message() {
+        let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/../../python/tests/golden");
+        let session = std::fs::read_to_string(format!("{golden}/session.txt")).unwrap();
+        let bounds = Bounds::default();
+        let mut ends = Vec::new();
+        for line in session.lines().filter(|line| line.starts_with(['>', '<'])) {
+            let (message, _) = line.split_once('#').unwrap();
+            let digits: String = message[1..].split_whitespace().collect();
+            let digit = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+            let bytes: Vec<u8> = (0..digits.len()).step_by(2).map(digit).collect();
+            if line.starts_with('>') {
+                if let Order::Job(head) = read_line(&bytes, &Bounds::trusted()) {
+                    bounds.set_clip(head.clip);
+                }
+            } else if let Told::Ended(end) = read_line(&bytes, &bounds) {
+                ends.push(end);
+            }
+        }
+        assert_eq!(ends, [Ending::Done, Ending::Cancelled]);
+    }
+
     #[test]
     fn a_child_cannot_blame_this_machine() {
         for code in [FailureCode::StorageFailed.as_str(), "no_such_code"] {

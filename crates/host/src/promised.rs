@@ -30,9 +30,13 @@ pub(crate) fn denied(promises: Promises, hello: &Hello) -> Option<String> {
         ));
     }
     if hello.fps != 0 && hello.fps != promises.fps {
+        let ours = match promises.fps {
+            0 => "0, for any,".to_owned(),
+            fps => format!("{fps},"),
+        };
         return Some(format!(
-            "describe.fps is {}, and the engine makes {} frames per second",
-            promises.fps, hello.fps
+            "describe.fps is {ours} and the engine makes {} frames per second",
+            hello.fps
         ));
     }
     None
@@ -76,6 +80,16 @@ mod tests {
         assert_eq!(denied(promises(), &hello()), None);
         let any = Hello { fps: 0, ..hello() };
         assert_eq!(denied(promises(), &any), None);
+        let any_rate = Promises {
+            fps: 0,
+            ..promises()
+        };
+        assert_eq!(denied(any_rate, &any), None);
+        let denied = denied(any_rate, &hello()).unwrap();
+        assert!(
+            denied.contains("describe.fps is 0, for any, and the engine makes 16"),
+            "{denied}"
+        );
     }
 
     #[test]

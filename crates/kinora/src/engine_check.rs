@@ -3,6 +3,7 @@
 
 mod cases;
 mod judge;
+mod stopped_jobs;
 mod watched;
 
 use std::fs;
@@ -17,7 +18,9 @@ use crate::cli::{EngineArgs, EngineCheckArgs, EngineCommand};
 use crate::engine_host::{clock, command_of};
 use crate::failure::Failure;
 use crate::output::print;
+use cases::ClipShape;
 use judge::Judge;
+use stopped_jobs::StoppedJobs;
 use watched::Watched;
 
 /// Frames per second for an engine that takes any.
@@ -34,7 +37,11 @@ fn check(args: &EngineCheckArgs) -> Result<(), Failure> {
     let introduction = introduction(args, &settings)?;
     print(&introduced(&introduction));
     let promises = promises(&introduction);
-    let cases = cases::of(promises, args);
+    let shape = ClipShape {
+        size: args.size,
+        seconds: args.seconds,
+    };
+    let cases = cases::of(promises, shape);
     let Some(plainest) = cases.first() else {
         return Err(Failure::new(
             "The engine's hello has no feature: it takes no request. See `features` in docs/engine-protocol.md.",
@@ -45,10 +52,10 @@ fn check(args: &EngineCheckArgs) -> Result<(), Failure> {
     let engine = Watched::new(engine, introduction.yield_limit, silence_max);
     let mut judge = Judge::new(&engine);
     for (index, case) in cases.iter().enumerate() {
-        judge.outline(case);
+        judge.clip(case);
         // The first has everything that a job can have tried on it.
         if index == 0 {
-            judge.life(case);
+            judge.life(case, &mut StoppedJobs::new(case, promises, shape));
         }
     }
     // Last, since it costs a process.

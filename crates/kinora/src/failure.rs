@@ -22,6 +22,8 @@ pub(crate) enum Exit {
     Unreachable = 3,
     /// The server refused the request.
     Refused = 4,
+    /// Nothing failed, but a check could not test what it should.
+    Untested = 5,
     /// Ctrl-C.
     Interrupted = 130,
 }

@@ -93,9 +93,9 @@ fn check_tracks(movie: &Movie) -> Result<(), MediaError> {
     }
     match (pictures, sounds) {
         (1, 0 | 1) => Ok(()),
-        _ => Err(MediaError::Malformed(
-            "it must have one picture track, and at most one sound track",
-        )),
+        (0, _) => Err(MediaError::Malformed("it has no picture track")),
+        (1, _) => Err(MediaError::Malformed("it has more than one sound track")),
+        _ => Err(MediaError::Malformed("it has more than one picture track")),
     }
 }
 

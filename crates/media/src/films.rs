@@ -4,12 +4,22 @@
 use std::fmt;
 use std::path::Path;
 
+use crate::defragment::defragment;
 use crate::film::{FilmFormat, examine};
 use crate::provenance::{Provenance, label};
 use crate::{MediaError, ProbeInfo, Recording, VideoReader};
 
 /// Opens films. Shared by all threads of a process.
 pub trait Films: Send + Sync + fmt::Debug {
+    /// Rewrites the film at `path` with one index if it is fragmented, like [`defragment`](crate::defragment()); returns
+    /// whether it was. Decodes nothing.
+    ///
+    /// # Errors
+    /// As [`defragment`](crate::defragment()).
+    fn defragment(&self, path: &Path) -> Result<bool, MediaError> {
+        defragment(path)
+    }
+
     /// Examines the film at `path`, as [`examine`](crate::examine()) does.
     ///
     /// # Errors

@@ -11,8 +11,8 @@ use crate::boxes::{Fields, child, children, optional_child};
 use crate::sample_table::SampleTable;
 
 /// More than the index of an hour needs.
-const MOOV_BYTES_MAX: u64 = 16 << 20;
-/// Our own files have 4; fragmented files have many, but are not supported anyway.
+pub(crate) const MOOV_BYTES_MAX: u64 = 16 << 20;
+/// Our own files have 4. Fragmented files have many, and are rewritten before they are read; see `fragments.rs`.
 pub(crate) const TOP_LEVEL_BOXES_MAX: usize = 64;
 
 /// A box of a file's top level.
@@ -73,11 +73,25 @@ impl Movie {
 
 /// The boxes of an MP4's top level, which fill the file.
 pub(crate) fn top_level(file: &mut File) -> Result<Vec<TopBox>, MediaError> {
+    top_level_up_to(file, TOP_LEVEL_BOXES_MAX)
+}
+
+/// The same of a file that may have so many boxes.
+pub(crate) fn top_level_up_to(
+    file: &mut File,
+    boxes_max: usize,
+) -> Result<Vec<TopBox>, MediaError> {
     let file_bytes = file.seek(SeekFrom::End(0))?;
+    if file_bytes == 0 {
+        return Err(MediaError::Malformed("the file is empty"));
+    }
+    if let Some(format) = other_format(file)? {
+        return Err(MediaError::Malformed(format));
+    }
     let mut boxes: Vec<TopBox> = Vec::new();
     let mut start = 0;
     while start < file_bytes {
-        if boxes.len() == TOP_LEVEL_BOXES_MAX {
+        if boxes.len() == boxes_max {
             return Err(MediaError::Malformed("too many top-level boxes"));
         }
         let (kind, body) = read_header(file, start, file_bytes)?;
@@ -89,6 +103,25 @@ pub(crate) fn top_level(file: &mut File) -> Result<Vec<TopBox>, MediaError> {
         start = end;
     }
     Ok(boxes)
+}
+
+/// What a file is that is no MP4, by its first bytes.
+fn other_format(file: &mut File) -> Result<Option<&'static str>, MediaError> {
+    let mut head = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    Read::by_ref(file).take(12).read_to_end(&mut head)?;
+    Ok(match &head[..] {
+        [0x1a, 0x45, 0xdf, 0xa3, ..] => Some("it is WebM or Matroska"),
+        [b'G', b'I', b'F', b'8', ..] => Some("it is a GIF"),
+        [b'R', b'I', b'F', b'F', ..] => Some("it is AVI or WebP"),
+        [0x89, b'P', b'N', b'G', ..] | [0xff, 0xd8, 0xff, ..] => Some("it is a still picture"),
+        [b'{' | b'[', ..] => Some("it is JSON"),
+        [b'<', ..] => Some("it is HTML or XML"),
+        [_, _, _, _, b's', b't', b'y', b'p', ..] | [_, _, _, _, b'm', b'o', b'o', b'f', ..] => {
+            Some("it is a part of a fragmented film, without its beginning")
+        }
+        _ => None,
+    })
 }
 
 /// The kind of the box at `position` and the range of its body (ISO/IEC 14496-12, 4.2). Its parent, or the file, ends at
@@ -121,7 +154,7 @@ pub(crate) fn read_header(
     Ok((kind, position + header_bytes..position + size))
 }
 
-fn read_body(file: &mut File, body: &Range<u64>) -> Result<Vec<u8>, MediaError> {
+pub(crate) fn read_body(file: &mut File, body: &Range<u64>) -> Result<Vec<u8>, MediaError> {
     let bytes = body.end - body.start;
     if bytes > MOOV_BYTES_MAX {
         return Err(MediaError::Malformed("its index is too large"));
@@ -158,7 +191,7 @@ pub(crate) struct PictureEntry<'a> {
 }
 
 impl<'a> Track<'a> {
-    fn read(trak: &'a [u8], media: &'a [Range<u64>]) -> Result<Self, MediaError> {
+    pub(crate) fn read(trak: &'a [u8], media: &'a [Range<u64>]) -> Result<Self, MediaError> {
         let mdia = child(trak, b"mdia")?;
         let handler = Fields::new(child(mdia, b"hdlr")?).skip(8)?.array()?;
         let mut mdhd = Fields::new(child(mdia, b"mdhd")?);
@@ -190,8 +223,17 @@ impl<'a> Track<'a> {
         let (kind, entry) = children(entries)
             .next()
             .ok_or(MediaError::Malformed("the picture track is not described"))??;
-        if !matches!(&kind, b"avc1" | b"avc3") {
-            return Err(MediaError::Malformed("the picture track is not H.264"));
+        let other_coding = match &kind {
+            b"avc1" | b"avc3" => None,
+            b"hvc1" | b"hev1" => Some("the picture track is H.265 (HEVC), and not H.264"),
+            b"av01" => Some("the picture track is AV1, and not H.264"),
+            b"vp08" | b"vp09" => Some("the picture track is VP8 or VP9, and not H.264"),
+            b"mp4v" => Some("the picture track is MPEG-4 part 2, and not H.264"),
+            b"encv" => Some("the picture track is encrypted"),
+            _ => Some("the picture track is not H.264"),
+        };
+        if let Some(coding) = other_coding {
+            return Err(MediaError::Malformed(coding));
         }
         let mut fields = Fields::new(entry);
         fields.skip(24)?;

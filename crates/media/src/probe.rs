@@ -42,7 +42,7 @@ impl ProbeInfo {
         let picture = movie.picture_track()?;
         let (entry, table) = (picture.picture_entry()?, picture.table()?);
         if table.samples() == 0 || table.ticks() == 0 {
-            return Err(MediaError::Malformed("the picture track is empty"));
+            return Err(MediaError::Malformed("the picture track has no samples"));
         }
         let duration_seconds = table.ticks() as f64 / f64::from(picture.timescale);
         Ok(Self {

@@ -21,6 +21,17 @@ pub(crate) struct SampleLocation {
     pub(crate) bytes: u32,
 }
 
+/// A sample of a track, without its location.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub(crate) bytes: u32,
+    pub(crate) duration: u32,
+    /// Time from decoding to presentation, signed.
+    pub(crate) shown_after: u32,
+    /// Whether decoding may begin there.
+    pub(crate) is_sync: bool,
+}
+
 impl<'a> SampleTable<'a> {
     /// Reads the body of an `stbl`; its samples must be within `media`, ranges of file offsets.
     pub(crate) fn read(stbl: &'a [u8], media: &'a [Range<u64>]) -> Result<Self, MediaError> {
@@ -64,6 +75,41 @@ impl<'a> SampleTable<'a> {
             }
         })?;
         Ok(locations)
+    }
+
+    /// Every sample with its location, in decoding order. The caller must limit [`Self::samples`] first.
+    pub(crate) fn located_samples(&self) -> Result<Vec<(SampleLocation, Sample)>, MediaError> {
+        let durations = self.each(child(self.stbl, b"stts")?)?;
+        let shown_after = match optional_child(self.stbl, b"ctts")? {
+            Some(ctts) => self.each(ctts)?,
+            None => vec![0; durations.len()],
+        };
+        self.check_sync_samples()?;
+        let mut is_sync = vec![true; durations.len()];
+        if let Some(stss) = optional_child(self.stbl, b"stss")? {
+            is_sync.fill(false);
+            let mut fields = Fields::new(stss);
+            for _ in 0..fields.skip(4)?.u32()? {
+                // Numbered from 1; the check above has found them all.
+                if let Some(is_sync) = is_sync.get_mut(fields.u32()? as usize - 1) {
+                    *is_sync = true;
+                }
+            }
+        }
+        let times = durations.into_iter().zip(shown_after).zip(is_sync);
+        let located = self.locations()?.into_iter().zip(times);
+        Ok(located
+            .map(|(location, ((duration, shown_after), is_sync))| {
+                let bytes = location.bytes;
+                let sample = Sample {
+                    bytes,
+                    duration,
+                    shown_after,
+                    is_sync,
+                };
+                (location, sample)
+            })
+            .collect())
     }
 
     /// The rank of every sample in presentation order, from 0, listed in decoding order; `None` if

@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// No model has a coarser grid, and products with it stay far below overflow.
 const STEP_MAX: u32 = 1_024;
 /// As fast as any screen that shows the result.
-const FPS_MAX: u32 = 120;
+pub(crate) const FPS_MAX: u32 = 120;
 
 /// The table.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -18,7 +18,8 @@ pub(crate) struct Describe {
     size_multiple: u32,
     #[serde(default)]
     frames: Frames,
-    /// Frames per second.
+    /// Frames per second; 0: any.
+    #[serde(default)]
     fps: u32,
     /// Whether its pictures come from a trained model.
     #[serde(default = "yes")]
@@ -77,8 +78,8 @@ impl Describe {
         if !(1..=STEP_MAX).contains(&self.frames.step) || self.frames.offset > STEP_MAX {
             return wrong("frames.step must be between 1 and 1024, and frames.offset at most 1024");
         }
-        if !(1..=FPS_MAX).contains(&self.fps) {
-            return wrong("fps must be between 1 and 120");
+        if self.fps > FPS_MAX {
+            return wrong("fps must be at most 120, or 0 for an engine that takes any");
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! Plans the clips of a command without it.
 
+use crate::describe::FPS_MAX;
 use kinora_contract::limits::SECONDS_MAX;
 use kinora_contract::{Seconds, VideoSpec};
 use kinora_engine::{
@@ -7,14 +8,17 @@ use kinora_engine::{
     refuse_unsupported,
 };
 
+/// The rate of clips of an engine that takes any, except of edits, which keep that of their source.
+const FPS_DEFAULT: u32 = 24;
 /// More frames than any allowed length has at any allowed rate.
 const FRAMES_MAX: u32 = 3_600;
 
-/// The plan of a command's clips: the requested size and length at the engine's own rate. The host has them rendered on
+/// The plan of a command's clips: the requested size and length at the engine's own rate, if it has one. The host has them rendered on
 /// the engine's grid, and takes the middle.
 #[derive(Clone, Debug)]
 pub struct PromisedPlanner {
     description: Description,
+    /// 0: any.
     fps: u32,
 }
 
@@ -37,10 +41,14 @@ impl PromisedPlanner {
         }
     }
 
-    /// An edit has the size of its source, and its length at the engine's own rate.
+    /// An edit has the size of its source, and its length at the engine's own rate, or else its rate.
     fn edited(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
         let source = materials.source.as_deref();
-        let frames = source.and_then(|source| frames_of_edit(source, self.fps));
+        let fps = match (self.fps, source) {
+            (0, Some(source)) => source.fps().min(FPS_MAX),
+            (fps, _) => fps,
+        };
+        let frames = source.and_then(|source| frames_of_edit(source, fps));
         let Some((source, frames)) = source.zip(frames) else {
             // The request was accepted: not the client's fault.
             return Err(EngineError::Failed(
@@ -49,7 +57,7 @@ impl PromisedPlanner {
         };
         Ok(Clip {
             size: source.size(),
-            fps: self.fps,
+            fps,
             frames,
             audio: spec.generate_audio,
         })
@@ -67,14 +75,18 @@ impl Planner for PromisedPlanner {
 
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
         refuse_unsupported(self.description.features, spec)?;
+        let fps = match self.fps {
+            0 => FPS_DEFAULT,
+            fps => fps,
+        };
         let clip = match (&spec.edit, spec.render_size(), spec.seconds) {
             (Some(_), ..) => self.edited(spec, materials)?,
             (None, Some(size), seconds) => Clip {
                 size,
-                fps: self.fps,
+                fps,
                 frames: match seconds {
-                    Seconds::Fixed(seconds) => seconds.saturating_mul(self.fps),
-                    Seconds::Auto => SECONDS_MAX * self.fps,
+                    Seconds::Fixed(seconds) => seconds.saturating_mul(fps),
+                    Seconds::Auto => SECONDS_MAX * fps,
                 },
                 audio: spec.generate_audio,
             },
@@ -89,13 +101,20 @@ impl Planner for PromisedPlanner {
 
 #[cfg(test)]
 mod tests {
-    use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Size};
+    use std::sync::Arc;
+
+    use kinora_contract::{Edit, FrameSize, Inputs, SPEC_VERSION, Size, TaskId};
+    use kinora_engine::{Footage, Playback};
 
     use super::*;
     use crate::describe::Describe;
 
     fn planner(features: &str) -> PromisedPlanner {
-        let table = format!("fps = 16\nfeatures = {{ {features} }}");
+        planner_at("fps = 16", features)
+    }
+
+    fn planner_at(fps: &str, features: &str) -> PromisedPlanner {
+        let table = format!("{fps}\nfeatures = {{ {features} }}");
         let describe: Describe = toml::from_str(&table).unwrap();
         PromisedPlanner::new("wan", "1", true, describe.promises())
     }
@@ -126,6 +145,55 @@ mod tests {
             (Size::new(854, 480), 16, 80)
         );
         assert!(!clip.audio);
+    }
+
+    #[derive(Debug)]
+    struct Source;
+
+    impl Footage for Source {
+        fn size(&self) -> Size {
+            Size::new(640, 360)
+        }
+
+        fn fps(&self) -> u32 {
+            30
+        }
+
+        fn frames(&self) -> u32 {
+            60
+        }
+
+        fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+            unsupported("a plan needs no frames")
+        }
+    }
+
+    #[test]
+    fn an_engine_that_takes_any_rate_makes_clips_at_the_default_one_and_edits_at_that_of_their_source()
+     {
+        let edit = VideoSpec {
+            edit: Some(Edit {
+                task_id: TaskId::from_parts(0, [0; 10]),
+                strength: 0.5,
+            }),
+            ..spec()
+        };
+        let materials = Materials {
+            source: Some(Arc::new(Source)),
+            ..Materials::default()
+        };
+        let features = "text_to_video = true, edit = true";
+        for (fps, made, edited) in [
+            ("", (24, 120), (30, 60)),
+            ("fps = 0", (24, 120), (30, 60)),
+            ("fps = 16", (16, 80), (16, 32)),
+        ] {
+            let planner = planner_at(fps, features);
+            let clip = planner.plan(&spec(), &Materials::default()).unwrap();
+            assert_eq!((clip.fps, clip.frames), made, "{fps}");
+            let clip = planner.plan(&edit, &materials).unwrap();
+            assert_eq!((clip.fps, clip.frames), edited, "{fps}");
+        }
     }
 
     #[test]

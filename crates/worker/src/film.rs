@@ -143,6 +143,9 @@ fn look_into(
         !stopped.load(Ordering::Relaxed)
     };
     let path = order.staged.path();
+    if films.defragment(path)? {
+        tracing::info!("fragmented film rewritten with one index");
+    }
     let mut recording = films.examine(path, &asked, &mut go_on)?;
     let is_labelled = films.label(path, &mut recording, &order.provenance)?;
     if !is_labelled {

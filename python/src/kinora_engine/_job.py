@@ -123,7 +123,7 @@ class Job:
         self._port.send_large(b"v", struct.pack("<II", picture.width, picture.height) + picture.bytes)
 
     def progress(self, fraction: float) -> None:
-        """Reports progress, 0.0 to 1.0. A lower value than before is a sign of life only."""
+        """Reports progress, 0.0 to 1.0. A lower value than before is a sign of life only. The package reports 1.0 at the job's end."""
         if fraction != fraction:
             raise Mistake("the progress is no number")
         self._port.progress(min(1.0, max(0.0, float(fraction))))

@@ -73,6 +73,7 @@ def _send_all(job: Job, work: Iterator[Output], port: Port) -> None:
         job.check()
     check_end(frames, job.clip)
     soundtrack.finish(job.clip)
+    port.progress(1.0)
 
 
 def _outputs(generated: Iterable[Output] | Any) -> Iterator[Output]:

@@ -239,7 +239,7 @@ fn the_check_passes_what_keeps_to_the_protocol_and_names_what_does_not() {
     let checked = check(&with_package(command));
     let told = String::from_utf8_lossy(&checked.stdout).into_owned();
     assert_eq!(checked.status.code(), Some(1), "{told}");
-    assert!(told.contains("BROKEN  text: the seed"), "{told}");
+    assert!(told.contains("BROKEN    text: the seed"), "{told}");
     assert!(
         told.contains("the same spec gives the same frames"),
         "{told}"
@@ -250,6 +250,86 @@ fn the_check_passes_what_keeps_to_the_protocol_and_names_what_does_not() {
         !none.status.success() && told.contains("could not be started"),
         "{told}"
     );
+}
+
+/// The block of this language in the page of the Python package that contains `part`.
+fn block_of_readme(language: &str, part: &str) -> String {
+    let page = std::fs::read_to_string(workspace().join("python/README.md")).unwrap();
+    let opening = format!("\n```{language}\n");
+    let mut blocks = page.split(&opening).skip(1);
+    let block = blocks.find(|block| block.split("\n```").next().unwrap().contains(part));
+    let (block, _) = block.unwrap().split_once("\n```").unwrap();
+    format!("{block}\n")
+}
+
+#[test]
+fn the_first_engine_of_the_page_passes_the_check_and_makes_a_clip_as_it_is_configured_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fade.py");
+    std::fs::write(&file, block_of_readme("python", "class Fade")).unwrap();
+    let mut command = vec![
+        "env".to_owned(),
+        format!("PYTHONPATH={}", package()),
+        "python3".to_owned(),
+        "-m".to_owned(),
+        "kinora_engine".to_owned(),
+    ];
+    command.push(format!("{}:Fade", file.display()));
+    let checked = check(&command);
+    let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+    assert!(checked.status.success(), "{told}{checked:?}");
+
+    let table = block_of_readme("toml", "name = \"fade\"");
+    let lines = table
+        .lines()
+        .map(|line| match line.starts_with("command = ") {
+            true => format!("command = {}", json!(command)),
+            false => line.to_owned(),
+        });
+    let table = lines.collect::<Vec<_>>().join("\n") + "\n";
+    let server = Setup::default().config(&table).start();
+    let client = server.client();
+    let body =
+        json!({"model": "fade", "prompt": "Slowly brighter", "size": "480x480", "seconds": 2});
+    let made = client.wait_completed(client.submit(&body).id());
+    // It takes any rate.
+    assert_eq!((&made["frames"], &made["fps"]), (&json!(48), &json!(24.0)));
+    assert_plays(&client, &made);
+}
+
+#[test]
+fn engines_without_the_package_pass_the_check() {
+    let examples = workspace().join("python/examples/without-sdk");
+    for (program, try_out, file, features) in [
+        (
+            "node",
+            &["--version"][..],
+            "bars.mjs",
+            &["text", "a first frame", "sound", "an edit"][..],
+        ),
+        (
+            "perl",
+            &["-MJSON::PP", "-MDigest::MD5", "-e1"],
+            "bars.pl",
+            &["text"],
+        ),
+    ] {
+        let tried = Command::new(program).args(try_out).output();
+        if !tried.is_ok_and(|tried| tried.status.success()) {
+            eprintln!("SKIPPED {file}: {program} is not installed, or lacks modules");
+            continue;
+        }
+        let file = examples.join(file);
+        let checked = check(&[program.to_owned(), file.display().to_string()]);
+        let told = String::from_utf8_lossy(&checked.stdout).into_owned();
+        assert!(checked.status.success(), "{told}{checked:?}");
+        for feature in features {
+            let line = format!("  ok        {feature}: what it sends\n");
+            assert!(told.contains(&line), "{told}");
+        }
+        let lines = std::fs::read_to_string(&file).unwrap().lines().count();
+        assert!(lines < 60, "{} has {lines} lines", file.display());
+    }
 }
 
 /// An engine whose frames are others each time.

@@ -3,7 +3,7 @@
 
 use kinora_contract::VideoSpec;
 
-use super::{Broken, Check, hold};
+use super::{Check, CheckError, hold};
 use crate::{CHANNELS, Control, Engine, EngineError, Job, Materials, SAMPLE_RATE_HZ, Sink};
 
 /// What happens to a job.
@@ -23,6 +23,7 @@ enum Disturbance {
 #[derive(Debug, Default)]
 struct Witness {
     frames: u32,
+    planned: u32,
     /// The engine's own decisions on the length.
     decided: Vec<u32>,
     samples: u64,
@@ -32,7 +33,6 @@ struct Witness {
     wild_sample: bool,
     frame_bytes: usize,
     control: Control,
-    fractions: Vec<f64>,
     disturbance: Disturbance,
 }
 
@@ -69,7 +69,6 @@ impl Sink for Witness {
         for byte in rgb {
             self.take(*byte);
         }
-        self.fractions.push(self.control.progress.fraction());
         Ok(())
     }
 
@@ -90,15 +89,16 @@ fn run(
     spec: &VideoSpec,
     materials: &Materials,
     disturbance: Disturbance,
-) -> Result<(Witness, Result<(), EngineError>), Broken> {
+) -> Result<(Witness, Result<(), EngineError>), CheckError> {
     let clip = engine
         .plan(spec, materials)
-        .map_err(|error| Broken(format!("plan refused: {error}")))?;
+        .map_err(|error| CheckError::Broken(format!("plan refused: {error}")))?;
     let control = Control::default();
     if matches!(disturbance, Disturbance::CancelAtProgress) {
         control.cancel.cancel_at_progress();
     }
     let mut seen = Witness {
+        planned: clip.frames,
         frame_bytes: clip.size.pixels() as usize * 3,
         control: control.clone(),
         disturbance,
@@ -138,9 +138,9 @@ pub fn fingerprint(
     engine: &dyn Engine,
     spec: &VideoSpec,
     materials: &Materials,
-) -> Result<u64, Broken> {
+) -> Result<u64, CheckError> {
     let (seen, result) = run(engine, spec, materials, Disturbance::None)?;
-    result.map_err(|error| Broken(format!("generation failed: {error}")))?;
+    result.map_err(|error| CheckError::Broken(format!("generation failed: {error}")))?;
     Ok(seen.hash)
 }
 
@@ -172,7 +172,14 @@ fn leaves_none_of(
     materials: &Materials,
 ) -> Check {
     let before = fingerprint(engine, spec, materials)?;
-    let (_, stopped) = run(engine, spec, materials, stop)?;
+    let (seen, stopped) = run(engine, spec, materials, stop)?;
+    let whole = seen.decided.last().unwrap_or(&seen.planned);
+    if matches!(stop, Disturbance::CancelAtProgress) && seen.frames == *whole {
+        return Err(CheckError::Untested(
+            "the engine reports no progress above 0 before its last frame, so no job can be stopped while it computes"
+                .to_owned(),
+        ));
+    }
     hold(
         matches!(stopped, Err(EngineError::Cancelled)),
         "a cancel is answered as one",
@@ -184,20 +191,24 @@ fn leaves_none_of(
     )
 }
 
-/// The clip matches its plan exactly, and progress rises to the end.
+/// The clip matches its plan exactly, and progress rises to the end. Returns its [`fingerprint`].
 ///
 /// # Errors
 /// The broken promise.
-pub fn outline(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> Check {
+pub fn outline(
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    materials: &Materials,
+) -> Result<u64, CheckError> {
     let clip = engine
         .plan(spec, materials)
-        .map_err(|error| Broken(format!("plan refused: {error}")))?;
+        .map_err(|error| CheckError::Broken(format!("plan refused: {error}")))?;
     let again = engine
         .plan(spec, materials)
-        .map_err(|error| Broken(format!("plan refused: {error}")))?;
+        .map_err(|error| CheckError::Broken(format!("plan refused: {error}")))?;
     hold(clip == again, "planning twice gives the same clip")?;
     let (seen, result) = run(engine, spec, materials, Disturbance::None)?;
-    result.map_err(|error| Broken(format!("generation failed: {error}")))?;
+    result.map_err(|error| CheckError::Broken(format!("generation failed: {error}")))?;
     let frames = length(engine.decides_length(spec), &seen.decided, clip.frames)?;
     hold(
         seen.frames == frames,
@@ -217,19 +228,43 @@ pub fn outline(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials) -> 
         seen.samples.is_multiple_of(channels),
         "sound comes in whole stereo samples",
     )?;
-    hold(seen.fractions.is_sorted(), "progress never falls")?;
-    let end = seen.control.progress.fraction();
-    hold((end - 1.0).abs() < 1e-6, "progress ends at the whole")?;
-    let life = seen.control.progress.reports();
-    hold(life >= u64::from(frames), "every frame is a sign of life")
+    let progress = &seen.control.progress;
+    hold(!progress.has_fallen(), "progress never falls")?;
+    hold(!progress.has_left_range(), "progress lies in 0.0 to 1.0")?;
+    let is_whole = (progress.fraction() - 1.0).abs() < 1e-6;
+    hold(is_whole, "progress ends at the whole")?;
+    hold(
+        progress.reports() >= u64::from(frames),
+        "every frame is a sign of life",
+    )?;
+    Ok(seen.hash)
+}
+
+/// The clip follows an input: with another one, the clip is another one too. `first` is the [`fingerprint`] with
+/// materials that differ from `other` in the `input` alone.
+///
+/// # Errors
+/// The broken promise.
+pub fn follows(
+    engine: &dyn Engine,
+    spec: &VideoSpec,
+    input: &str,
+    first: u64,
+    other: &Materials,
+) -> Check {
+    let second = fingerprint(engine, spec, other)?;
+    hold(
+        first != second,
+        &format!("the clip follows the {input}: another {input} gives another clip"),
+    )
 }
 
 /// The number of frames that the clip should have.
-fn length(is_undecided: bool, decided: &[u32], planned: u32) -> Result<u32, Broken> {
+fn length(is_undecided: bool, decided: &[u32], planned: u32) -> Result<u32, CheckError> {
     match decided {
         [] if !is_undecided => Ok(planned),
         [frames] if is_undecided && (1..=planned).contains(frames) => Ok(*frames),
-        _ => Err(Broken(
+        _ => Err(CheckError::Broken(
             "the length is decided once, before the first frame, if it is left to the engine, and is at most the \
              longest allowed one"
                 .to_owned(),

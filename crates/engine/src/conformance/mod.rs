@@ -6,26 +6,32 @@ pub mod film;
 mod frames;
 
 pub use frames::{
-    check, fingerprint, leaves_no_trace, leaves_no_trace_of_a_step, obeys_cancel, outline, repeats,
-    returns_sink_errors,
+    check, fingerprint, follows, leaves_no_trace, leaves_no_trace_of_a_step, obeys_cancel, outline,
+    repeats, returns_sink_errors,
 };
 
-/// A broken promise, in words.
+/// Why an engine did not pass a check.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Broken(String);
+pub enum CheckError {
+    /// A broken promise, in words.
+    #[error("{0}")]
+    Broken(String),
+    /// The engine's jobs cannot show whether it keeps a promise.
+    #[error("not tested: {0}")]
+    Untested(String),
+}
 
-/// What came of a check.
-pub type Check = Result<(), Broken>;
+/// The result of a check.
+pub type Check = Result<(), CheckError>;
 
 /// The promise in words, if it is broken.
 ///
 /// # Errors
-/// [`Broken`].
+/// [`CheckError::Broken`].
 pub fn hold(truth: bool, promise: &str) -> Check {
     if truth {
         Ok(())
     } else {
-        Err(Broken(promise.to_owned()))
+        Err(CheckError::Broken(promise.to_owned()))
     }
 }

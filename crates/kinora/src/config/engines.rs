@@ -305,8 +305,8 @@ mod tests {
                 "host.sandbox = false",
             ),
             (
-                format!("{command}{}", describe.replace("16", "0")),
-                "describe.fps must be between 1 and 120",
+                format!("{command}{}", describe.replace("16", "121")),
+                "describe.fps must be at most 120",
             ),
             (command.to_owned(), "'own': missing field `describe`"),
         ] {

@@ -1,58 +1,102 @@
 //! What an engine is tried with: one small job for each of its features.
 
+use std::fmt;
 use std::sync::Arc;
 
+use kinora_contract::limits::SECONDS_MAX;
 use kinora_contract::{Edit, FrameSize, Inputs, SPEC_VERSION, Seconds, Size, TaskId, VideoSpec};
 use kinora_engine::{
     EngineError, Footage, Materials, Picture, Playback, Promises, SAMPLE_RATE_HZ, Sound,
 };
 
-use crate::cli::EngineCheckArgs;
+/// Larger clips are not tried.
+const SIDE_MAX: u32 = 2_048;
+
+/// The size and length of the clips.
+#[derive(Clone, Copy)]
+pub(super) struct ClipShape {
+    pub(super) size: Size,
+    pub(super) seconds: u32,
+}
+
+impl ClipShape {
+    /// A shape of more work: first twice as long, then twice as wide and high. `None`: there is none.
+    pub(super) fn larger(self) -> Option<Self> {
+        if self.seconds < SECONDS_MAX {
+            let seconds = (2 * self.seconds).min(SECONDS_MAX);
+            return Some(Self { seconds, ..self });
+        }
+        let size = Size::new(2 * self.size.width, 2 * self.size.height);
+        (size.width.max(size.height) <= SIDE_MAX).then_some(Self { size, ..self })
+    }
+}
+
+impl fmt::Display for ClipShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} s at {}", self.seconds, self.size)
+    }
+}
 
 /// A job and what it is about.
 pub(super) struct Case {
     pub(super) name: &'static str,
     pub(super) spec: VideoSpec,
     pub(super) materials: Materials,
+    /// The inputs that the clip must follow, by name, and the materials with another one in its place.
+    pub(super) others: Vec<(&'static str, Materials)>,
 }
 
 /// A case for each feature in `promises`; the plainest first.
-pub(super) fn of(promises: Promises, args: &EngineCheckArgs) -> Vec<Case> {
+pub(super) fn of(promises: Promises, shape: ClipShape) -> Vec<Case> {
     let mut cases = Cases {
         promises,
+        shape,
         cases: Vec::new(),
     };
-    let (text, can) = (spec(args), promises.features);
+    let (text, can) = (spec(shape), promises.features);
     if can.text_to_video {
         cases.add("text", text.clone(), Materials::default());
     }
-    cases.add_pictures(&text, args.size);
+    cases.add_pictures(&text);
     // The plainest request that the engine takes, for what can be added to any.
     let (plain, materials) = match can.text_to_video || !can.first_frame {
         true => (text, Materials::default()),
-        false => first_frame(&text, args.size),
+        false => first_frame(&text, shape.size),
     };
-    cases.add_more(&plain, &materials, args);
+    cases.add_more(&plain, &materials);
     cases.cases
 }
 
 struct Cases {
     promises: Promises,
+    shape: ClipShape,
     cases: Vec<Case>,
 }
 
 impl Cases {
     fn add(&mut self, name: &'static str, spec: VideoSpec, materials: Materials) {
+        self.add_with_others(name, spec, materials, Vec::new());
+    }
+
+    fn add_with_others(
+        &mut self,
+        name: &'static str,
+        spec: VideoSpec,
+        materials: Materials,
+        others: Vec<(&'static str, Materials)>,
+    ) {
         self.cases.push(Case {
             name,
             spec,
             materials,
+            others,
         });
     }
 
     /// Requests that show pictures.
-    fn add_pictures(&mut self, text: &VideoSpec, size: Size) {
+    fn add_pictures(&mut self, text: &VideoSpec) {
         let can = self.promises.features;
+        let size = self.shape.size;
         let (with_first, first) = first_frame(text, size);
         if can.last_frame {
             let inputs = Inputs::Frames {
@@ -67,23 +111,35 @@ impl Cases {
                 last_frame: Some(picture(size, 200)),
                 ..first.clone()
             };
-            self.add("a last frame", spec, materials);
+            let other = Materials {
+                last_frame: Some(inverted(&picture(size, 200))),
+                ..materials.clone()
+            };
+            self.add_with_others("a last frame", spec, materials, vec![("last frame", other)]);
         }
         if can.first_frame {
-            self.add("a first frame", with_first, first);
+            let other = Materials {
+                first_frame: Some(inverted(&picture(size, 30))),
+                ..Materials::default()
+            };
+            let others = vec![("first frame", other)];
+            self.add_with_others("a first frame", with_first, first, others);
         }
-        if can.reference_images_max > 0 {
+        if can.reference_images_max > 0 || can.reference_audios_max > 0 {
             let (inputs, materials) = references(self.promises, size);
             let spec = VideoSpec {
                 inputs,
+                // A reference sound may be heard only, and not seen.
+                generate_audio: can.audio_output && !materials.audios.is_empty(),
                 ..text.clone()
             };
-            self.add("references", spec, materials);
+            let others = other_references(&materials);
+            self.add_with_others("references", spec, materials, others);
         }
     }
 
     /// What can be added to a plain request, and an edit.
-    fn add_more(&mut self, plain: &VideoSpec, materials: &Materials, args: &EngineCheckArgs) {
+    fn add_more(&mut self, plain: &VideoSpec, materials: &Materials) {
         let can = self.promises.features;
         if can.audio_output {
             let spec = VideoSpec {
@@ -107,20 +163,33 @@ impl Cases {
             self.add("a negative prompt", spec, materials.clone());
         }
         if can.draft {
-            self.add_draft_and_final(plain, materials, args);
+            self.add_draft_and_final(plain, materials);
         }
         if can.edit {
-            let (spec, materials) = edit(plain, self.promises.fps, args);
-            self.add("an edit", spec, materials);
+            let source = self.source();
+            let other = Materials {
+                source: Some(Arc::new(Source {
+                    is_inverted: true,
+                    ..source
+                })),
+                ..Materials::default()
+            };
+            let (spec, materials) = edit(plain, source);
+            self.add_with_others("an edit", spec, materials, vec![("source", other)]);
         }
     }
 
-    fn add_draft_and_final(
-        &mut self,
-        plain: &VideoSpec,
-        materials: &Materials,
-        args: &EngineCheckArgs,
-    ) {
+    /// A video as long as the clip.
+    fn source(&self) -> Source {
+        Source {
+            size: self.shape.size,
+            fps: self.promises.fps,
+            frames: self.shape.seconds * self.promises.fps,
+            is_inverted: false,
+        }
+    }
+
+    fn add_draft_and_final(&mut self, plain: &VideoSpec, materials: &Materials) {
         let draft = VideoSpec {
             draft: true,
             ..plain.clone()
@@ -130,9 +199,8 @@ impl Cases {
             final_of: Some(some_task()),
             ..plain.clone()
         };
-        let source = source(self.promises.fps, args);
         let materials = Materials {
-            source: Some(source),
+            source: Some(Arc::new(self.source())),
             ..materials.clone()
         };
         self.add("the final of a draft", spec, materials);
@@ -160,7 +228,7 @@ fn first_frame(text: &VideoSpec, size: Size) -> (VideoSpec, Materials) {
     (spec, materials)
 }
 
-fn edit(plain: &VideoSpec, fps: u32, args: &EngineCheckArgs) -> (VideoSpec, Materials) {
+fn edit(plain: &VideoSpec, source: Source) -> (VideoSpec, Materials) {
     let edit = Edit {
         task_id: some_task(),
         strength: 0.5,
@@ -171,29 +239,20 @@ fn edit(plain: &VideoSpec, fps: u32, args: &EngineCheckArgs) -> (VideoSpec, Mate
         ..plain.clone()
     };
     let materials = Materials {
-        source: Some(source(fps, args)),
+        source: Some(Arc::new(source)),
         ..Materials::default()
     };
     (spec, materials)
 }
 
-/// As long as the clip.
-fn source(fps: u32, args: &EngineCheckArgs) -> Arc<Source> {
-    Arc::new(Source {
-        size: args.size,
-        fps,
-        frames: args.seconds * fps,
-    })
-}
-
-fn spec(args: &EngineCheckArgs) -> VideoSpec {
+fn spec(shape: ClipShape) -> VideoSpec {
     VideoSpec {
         version: SPEC_VERSION,
         model: "checked".to_owned(),
         prompt: "A red balloon drifts over a calm sea at dawn".to_owned(),
         negative_prompt: None,
-        seconds: Seconds::Fixed(args.seconds),
-        frame: FrameSize::Fixed(args.size),
+        seconds: Seconds::Fixed(shape.seconds),
+        frame: FrameSize::Fixed(shape.size),
         seed: 7,
         generate_audio: false,
         inputs: Inputs::Text,
@@ -218,14 +277,38 @@ fn references(promises: Promises, size: Size) -> (Inputs, Materials) {
         images: (0..images)
             .map(|number| picture(size, 60 + 100 * number as u8))
             .collect(),
-        audios: (0..audios)
-            .map(|_| Sound {
-                pcm: vec![0.1; SAMPLE_RATE_HZ as usize * 2],
-            })
-            .collect(),
+        audios: (0..audios).map(|_| tone(220.0)).collect(),
         ..Materials::default()
     };
     (inputs, materials)
+}
+
+/// The same references, each time with another one in the place of one.
+fn other_references(materials: &Materials) -> Vec<(&'static str, Materials)> {
+    let mut others = Vec::new();
+    for (index, image) in materials.images.iter().enumerate() {
+        let mut other = materials.clone();
+        other.images[index] = inverted(image);
+        others.push((["first image", "second image"][index], other));
+    }
+    if !materials.audios.is_empty() {
+        let other = Materials {
+            audios: vec![tone(330.0)],
+            ..materials.clone()
+        };
+        others.push(("reference sound", other));
+    }
+    others
+}
+
+/// A second of a quiet tone.
+fn tone(hz: f32) -> Sound {
+    let angle = |sample: u32| std::f32::consts::TAU * hz * sample as f32 / SAMPLE_RATE_HZ as f32;
+    Sound {
+        pcm: (0..SAMPLE_RATE_HZ)
+            .flat_map(|sample| [0.1 * angle(sample).sin(); 2])
+            .collect(),
+    }
 }
 
 /// A picture that is dark at the left and brighter to the right.
@@ -239,12 +322,21 @@ fn picture(size: Size, dark: u8) -> Picture {
     }
 }
 
-/// A video that grows brighter.
-#[derive(Debug)]
+/// The same picture with dark and bright exchanged.
+fn inverted(picture: &Picture) -> Picture {
+    Picture {
+        size: picture.size,
+        rgb: picture.rgb.iter().map(|value| !value).collect(),
+    }
+}
+
+/// A video that grows brighter; or darker, if it is inverted.
+#[derive(Clone, Copy, Debug)]
 struct Source {
     size: Size,
     fps: u32,
     frames: u32,
+    is_inverted: bool,
 }
 
 impl Footage for Source {
@@ -262,14 +354,14 @@ impl Footage for Source {
 
     fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
         Ok(Box::new(Playing {
-            size: self.size,
+            source: *self,
             left: self.frames,
         }))
     }
 }
 
 struct Playing {
-    size: Size,
+    source: Source,
     left: u32,
 }
 
@@ -279,8 +371,11 @@ impl Playback for Playing {
             return Ok(None);
         };
         self.left = left;
-        Ok(Some(
-            picture(self.size, 200_u8.saturating_sub(left as u8)).rgb,
-        ))
+        let shown = picture(self.source.size, 200_u8.saturating_sub(left as u8));
+        Ok(Some(if self.source.is_inverted {
+            inverted(&shown).rgb
+        } else {
+            shown.rgb
+        }))
     }
 }

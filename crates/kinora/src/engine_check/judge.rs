@@ -1,17 +1,51 @@
-//! The checks of an engine, and what came of each, line by line.
+//! The checks of an engine, and the verdict of each, line by line.
 
-use kinora_engine::conformance::{self, Check, hold};
-use kinora_engine::{Engine, Job, Planner};
+use std::time::Duration;
+
+use kinora_contract::VideoSpec;
+use kinora_engine::conformance::{self, Check, CheckError, hold};
+use kinora_engine::{Engine, Job, Materials, Planner};
 
 use super::cases::Case;
-use super::watched::Watched;
-use crate::failure::Failure;
+use super::stopped_jobs::{FRAMES_MIN, StoppedJobs};
+use super::watched::{Remark, Watched};
+use crate::failure::{Exit, Failure};
 use crate::output::print;
+use crate::system;
+
+/// How long a check looks for a job that lasts long enough to be stopped.
+const ENLARGE_LIMIT: Duration = Duration::from_secs(60);
+
+/// The verdict of a check.
+enum Verdict {
+    Passed,
+    Untested(String),
+    Broken(String),
+}
+
+impl Verdict {
+    fn new(checked: Check, remark: &Remark) -> Self {
+        match (checked, remark) {
+            // A fault says more than what followed from it.
+            (_, Remark::Fault(fault)) => Self::Broken(fault.clone()),
+            (Err(CheckError::Broken(promise)), _) => {
+                Self::Broken(format!("this must hold: {promise}"))
+            }
+            (Err(CheckError::Untested(why)), _) => Self::Untested(why),
+            (Ok(()), Remark::DoneBeforeCancel) => Self::Untested(
+                "each job was done before the cancel took effect, also larger ones; a larger clip may test more: --seconds, --size"
+                    .to_owned(),
+            ),
+            (Ok(()), Remark::Nothing) => Self::Passed,
+        }
+    }
+}
 
 /// Runs checks until one finds an engine that makes no progress.
 pub(super) struct Judge<'a> {
     engine: &'a Watched,
     broken: u32,
+    untested: u32,
     /// Number of checks that were not run.
     left_out: u32,
 }
@@ -21,36 +55,44 @@ impl<'a> Judge<'a> {
         Self {
             engine,
             broken: 0,
+            untested: 0,
             left_out: 0,
         }
     }
 
-    /// Whether what the engine sends is the clip that it was asked for.
-    pub(super) fn outline(&mut self, case: &Case) {
+    /// Whether what the engine sends is the clip that it was asked for, and follows its inputs.
+    pub(super) fn clip(&mut self, case: &Case) {
         let engine = self.engine;
+        let mut made = None;
         self.run(case, "what it sends", || {
-            conformance::outline(engine, &case.spec, &case.materials)
+            made = Some(conformance::outline(engine, &case.spec, &case.materials)?);
+            Ok(())
         });
+        let Some(first) = made else {
+            // Without a clip there is nothing to compare others with.
+            return;
+        };
+        for (input, other) in &case.others {
+            self.run(case, &format!("another {input}"), || {
+                conformance::follows(engine, &case.spec, input, first, other)
+            });
+        }
     }
 
     /// What an engine must do besides making a clip.
-    pub(super) fn life(&mut self, case: &Case) {
+    pub(super) fn life(&mut self, case: &Case, jobs: &mut StoppedJobs<'_>) {
         let (engine, spec, materials) = (self.engine, &case.spec, &case.materials);
         self.run(case, "the seed", || {
             conformance::repeats(engine, spec, materials)
         });
-        self.run(case, "a cancel", || {
-            conformance::obeys_cancel(engine, spec, materials)
-        });
-        self.run(case, "after a cancel", || {
-            conformance::leaves_no_trace(engine, spec, materials)
-        });
-        self.run(case, "after a cancel in a step", || {
-            conformance::leaves_no_trace_of_a_step(engine, spec, materials)
-        });
-        self.run(case, "a sink that fails", || {
-            conformance::returns_sink_errors(engine, spec, materials)
-        });
+        self.stop(jobs, "a cancel", conformance::obeys_cancel);
+        self.stop(jobs, "after a cancel", conformance::leaves_no_trace);
+        self.stop(
+            jobs,
+            "after a cancel in a step",
+            conformance::leaves_no_trace_of_a_step,
+        );
+        self.stop(jobs, "a sink that fails", conformance::returns_sink_errors);
         let mut usual = None;
         self.run(case, "unknown messages and keys", || {
             usual = Some(conformance::fingerprint(engine, spec, materials)?);
@@ -103,41 +145,91 @@ impl<'a> Judge<'a> {
             0 => String::new(),
             number => format!("; {number} more were not tried"),
         };
-        match self.broken {
-            0 => {
-                print("The engine keeps to the protocol.\n");
-                Ok(())
+        let checks = |number: u32| match number {
+            1 => "1 check".to_owned(),
+            many => format!("{many} checks"),
+        };
+        if self.broken > 0 {
+            let failed = checks(self.broken);
+            return Err(Failure::new(format!(
+                "{failed} failed, see above{left_out}"
+            )));
+        }
+        if self.untested > 0 {
+            let untested = checks(self.untested);
+            let text = format!("Nothing is broken, but {untested} tested nothing, see above.");
+            return Err(Failure::new(text).exit(Exit::Untested));
+        }
+        print("The engine keeps to the protocol.\n");
+        Ok(())
+    }
+
+    /// Runs one check, and prints its verdict.
+    fn run(&mut self, case: &Case, what: &str, check: impl FnOnce() -> Check) {
+        if self.is_over() {
+            return;
+        }
+        let checked = check();
+        let verdict = Verdict::new(checked, &self.engine.remark());
+        self.report(case, what, verdict);
+    }
+
+    /// Runs a check that stops jobs, with larger ones while they are done before they can be stopped.
+    fn stop(
+        &mut self,
+        jobs: &mut StoppedJobs<'_>,
+        what: &str,
+        check: fn(&dyn Engine, &VideoSpec, &Materials) -> Check,
+    ) {
+        if self.is_over() {
+            return;
+        }
+        let engine = self.engine;
+        let begun = system::stopwatch();
+        let verdict = loop {
+            let Case {
+                spec, materials, ..
+            } = jobs.current();
+            let clip = engine.plan(spec, materials);
+            let is_short = clip.is_ok_and(|clip| clip.frames < FRAMES_MIN);
+            let (checked, remark) = match is_short {
+                true => (Ok(()), Remark::DoneBeforeCancel),
+                false => (check(engine, spec, materials), engine.remark()),
+            };
+            let is_done = remark != Remark::DoneBeforeCancel
+                || matches!(checked, Err(CheckError::Untested(_)))
+                || begun.elapsed() > ENLARGE_LIMIT;
+            let makes =
+                |case: &Case| conformance::fingerprint(engine, &case.spec, &case.materials).is_ok();
+            if is_done || !jobs.enlarge(makes) {
+                break Verdict::new(checked, &remark);
             }
-            1 => Err(Failure::new(format!("1 check failed, see above{left_out}"))),
-            many => Err(Failure::new(format!(
-                "{many} checks failed, see above{left_out}"
-            ))),
+        };
+        self.report(jobs.current(), what, verdict);
+        if let Some(shape) = jobs.larger_shape() {
+            print(&format!("            note: with a clip of {shape}\n"));
         }
     }
 
-    /// Runs one check, and prints its outcome.
-    fn run(&mut self, case: &Case, what: &str, check: impl FnOnce() -> Check) {
-        if self.engine.was_silent() {
-            self.left_out += 1;
-            return;
-        }
-        let result = check();
-        let (fault, note) = self.engine.remark();
-        let result = match fault {
-            // It says more than what followed from it.
-            Some(fault) => Err(fault),
-            None => result.map_err(|broken| format!("this must hold: {broken}")),
-        };
+    /// Whether an earlier check found an engine without progress; then this one is left out.
+    fn is_over(&mut self) -> bool {
+        let is_over = self.engine.was_silent();
+        self.left_out += u32::from(is_over);
+        is_over
+    }
+
+    fn report(&mut self, case: &Case, what: &str, verdict: Verdict) {
         let name = case.name;
-        match result {
-            Ok(()) => print(&format!("  ok      {name}: {what}\n")),
-            Err(broken) => {
-                self.broken += 1;
-                print(&format!("  BROKEN  {name}: {what}\n          {broken}\n"));
+        match verdict {
+            Verdict::Passed => print(&format!("  ok        {name}: {what}\n")),
+            Verdict::Untested(why) => {
+                self.untested += 1;
+                print(&format!("  untested  {name}: {what}\n            {why}\n"));
             }
-        }
-        if let Some(note) = note {
-            print(&format!("          note: {note}\n"));
+            Verdict::Broken(why) => {
+                self.broken += 1;
+                print(&format!("  BROKEN    {name}: {what}\n            {why}\n"));
+            }
         }
     }
 }

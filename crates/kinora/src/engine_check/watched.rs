@@ -20,6 +20,16 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// give back the memory of a device.
 const END_OF_INPUT_LIMIT: Duration = Duration::from_secs(10);
 
+/// A remark on what the results of jobs do not say about their process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Remark {
+    Nothing,
+    /// A stopped job was over before the process could obey.
+    DoneBeforeCancel,
+    /// A fault, in words for the engine's author.
+    Fault(String),
+}
+
 pub(super) struct Watched {
     engine: HostedEngine,
     yield_limit: Duration,
@@ -59,8 +69,8 @@ impl Watched {
         })
     }
 
-    /// What was wrong with the process, and what is only worth a note, since the last call.
-    pub(super) fn remark(&self) -> (Option<String>, Option<&'static str>) {
+    /// The remark on the process's conduct since the last call.
+    pub(super) fn remark(&self) -> Remark {
         let conduct = self.engine.take_conduct();
         let seconds = self.yield_limit.as_secs_f64();
         if self.was_silent() {
@@ -69,7 +79,7 @@ impl Watched {
                 "no progress for {silence} s: the job was ended. Send `p` or `f` while the work advances, declare a phase \
                  (`g`) for long silent work, or raise --silence-seconds, and host.silence_seconds of the service"
             );
-            return (Some(text), None);
+            return Remark::Fault(text);
         }
         let fault = match conduct {
             Some(Conduct::IgnoredCancel) => format!(
@@ -83,13 +93,10 @@ impl Watched {
                 "messages of the job still unread {seconds} s after its end: the process was killed. Read a job and its \
                  materials to the end, even if you refuse it"
             ),
-            Some(Conduct::DoneAfterCancel) => {
-                let note = "the job was done before the cancel took effect; a longer clip tests more: --seconds";
-                return (None, Some(note));
-            }
-            None => return (None, None),
+            Some(Conduct::DoneAfterCancel) => return Remark::DoneBeforeCancel,
+            None => return Remark::Nothing,
         };
-        (Some(fault), None)
+        Remark::Fault(fault)
     }
 
     /// Cancels the work once it makes no progress for too long.

@@ -8,6 +8,7 @@
 
 mod damage;
 mod film;
+mod fragments;
 mod probe;
 mod provenance;
 mod read;

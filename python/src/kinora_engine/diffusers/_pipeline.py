@@ -43,7 +43,6 @@ class Pipeline(Engine):
             with captured(self.pipe) as capture:
                 result = self._first_call(job, arguments)
             yield from outputs(self.pipe, result, capture, job, self._grid)
-            job.progress(1.0)
         finally:
             clean(self.pipe)
 

@@ -12,22 +12,38 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 import zlib
 
 FAULT = sys.argv[1]
 STEPS = 4
-CANCELLED_AT_A_FRAME = 5
-CANCELLED_IN_A_STEP = 10
-"""The jobs that the check cancels first, by their numbers."""
+CANCELLED_AT_A_FRAME = {5, 7, 12}
+CANCELLED_IN_A_STEP = {10}
+"""The jobs that the check stops, by their numbers."""
 CANCELLED_FRAME = 4
 """The check cancels, or refuses, one of the frames up to this one."""
 PATIENCE_SECONDS = 200
 """A check that cancels other jobs fails the test, and does not hang it."""
+FRAME_SECONDS = 0.04
+"""How long a frame takes an engine that never looks for a cancel."""
+IS_DEAF = FAULT in ("never looks for a cancel", "has no time for a cancel")
+FEATURES = {
+    "text_to_video": True,
+    "first_frame": True,
+    "last_frame": True,
+    "reference_images_max": 3,
+    "reference_audios_max": 1,
+    "negative_prompt": True,
+    "draft": True,
+    "edit": True,
+}
 
 source = os.fdopen(os.dup(0), "rb")
 target = os.fdopen(os.dup(1), "wb")
 writing = threading.Lock()
 jobs = queue.Queue()
+materials = queue.Queue()
+source_frames = queue.Queue()
 cancelled = threading.Event()
 
 
@@ -57,9 +73,13 @@ def read_all():
         if kind == b"j":
             cancelled.clear()
             jobs.put(json.loads(body))
+        elif kind == b"m":
+            materials.put(body)
+        elif kind in b"fnu":
+            source_frames.put(body if kind == b"f" else None)
         elif kind == b"c":
             cancelled.set()
-        elif kind not in b"omfnu" and FAULT == "dies of unknown messages":
+        elif kind != b"o" and FAULT == "dies of unknown messages":
             os._exit(3)
 
 
@@ -82,22 +102,37 @@ class Engine:
         if FAULT == "refuses finals" and job["final"]:
             return {"outcome": "unsupported", "message": "no finals"}
         latent = zlib.crc32(f"{job['prompt']} {job['seed']}".encode())
+        for given in [*given_to(job), *frames_of_source(job)]:
+            latent = zlib.crc32(given, latent)
         for step in range(1, STEPS + 1):
             latent = zlib.crc32(struct.pack("<II", latent, self.carried))
             self.carried = latent
-            send(b"p", struct.pack("<d", step / (STEPS + 1)))
-            if step == 1 and self.number == CANCELLED_IN_A_STEP:
+            self.report(step)
+            if step == 1 and self.number in CANCELLED_IN_A_STEP and not IS_DEAF and FAULT != "reports no progress":
                 cancelled.wait(PATIENCE_SECONDS)
-            if cancelled.is_set() and FAULT != "ignores cancels":
+            if cancelled.is_set() and FAULT != "ignores cancels" and not IS_DEAF:
                 return {"outcome": "cancelled"}
         self.carried = 0
         return self.deliver(job["clip"], latent)
 
+    def report(self, step):
+        progress = step / (STEPS + 1)
+        if FAULT == "lets its progress fall" and step % 2 == 0:
+            progress = 0.0
+        if FAULT == "reports percent":
+            progress *= 100
+        if FAULT != "reports no progress":
+            send(b"p", struct.pack("<d", progress))
+
     def deliver(self, clip, latent):
         frame = struct.pack("<I", latent)[:3] * (clip["width"] * clip["height"])
         for number in range(1, clip["frames"] + 1):
+            if FAULT == "never looks for a cancel":
+                time.sleep(FRAME_SECONDS)
             send(b"f", frame)
-            if number == CANCELLED_FRAME and self.number == CANCELLED_AT_A_FRAME:
+            if IS_DEAF:
+                continue
+            if number == CANCELLED_FRAME and self.number in CANCELLED_AT_A_FRAME:
                 cancelled.wait(PATIENCE_SECONDS)
             if cancelled.is_set():
                 if FAULT == "ignores cancels":
@@ -107,10 +142,29 @@ class Engine:
         return {"outcome": "done"}
 
 
+def given_to(job):
+    """The pictures and sounds of a job, without those that the fault ignores."""
+    names = ["first frame"] * (job["first_frame"] is not None) + ["last frame"] * (job["last_frame"] is not None)
+    names += [f"image {number}" for number in range(1, len(job["images"]) + 1)] + ["sound"] * job["audios"]
+    given = [(name, materials.get()) for name in names]
+    return [body for name, body in given if FAULT != f"ignores the {name}"]
+
+
+def frames_of_source(job):
+    """The frames of the source of an edit."""
+    if job["edit"] is None or FAULT == "ignores the source":
+        return
+    send(b"s", struct.pack("<I", 1))
+    send(b"n", struct.pack("<I", 1))
+    while (frame := source_frames.get()) is not None:
+        yield frame
+        send(b"n", struct.pack("<I", 1))
+
+
 def main():
     threading.Thread(target=read_all, daemon=True).start()
-    features = {"text_to_video": True, "negative_prompt": True, "draft": True}
-    send_json(b"h", {"protocol": {"major": 1, "minor": 0}, "features": features})
+    yield_seconds = 30 if FAULT == "has no time for a cancel" else 1.5
+    send_json(b"h", {"protocol": {"major": 1, "minor": 0}, "features": FEATURES, "yield_seconds": yield_seconds})
     engine = Engine()
     send(b"o")
     while True:

@@ -14,7 +14,7 @@ use kinora_contract::{FailureCode, VideoSpec};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use super::super::{Broken, Check, hold};
+use super::super::{Check, CheckError, hold};
 use super::site::{Fate, KEY, Site};
 use crate::{Control, EngineError, FilmJob, TicketStore};
 
@@ -90,7 +90,7 @@ impl Attempt {
     }
 
     /// Runs the attempt to its end.
-    pub(super) async fn end(&self, site: &impl Site) -> Result<Option<Ended>, Broken> {
+    pub(super) async fn end(&self, site: &impl Site) -> Result<Option<Ended>, CheckError> {
         let job = self.job();
         step(&mut site.engine().film(&job), &mut || false).await
     }
@@ -101,14 +101,14 @@ impl Attempt {
 pub(super) async fn step(
     making: &mut Making<'_>,
     is_enough: &mut (dyn FnMut() -> bool + Send),
-) -> Result<Option<Ended>, Broken> {
+) -> Result<Option<Ended>, CheckError> {
     let stepping = poll_fn(|context| match making.as_mut().poll(context) {
         Poll::Ready(ended) => Poll::Ready(Some(ended)),
         Poll::Pending if is_enough() => Poll::Ready(None),
         Poll::Pending => Poll::Pending,
     });
     let stepped = timeout(PATIENCE, stepping).await;
-    stepped.map_err(|_| Broken(format!("nothing came of a work within {PATIENCE:?}")))
+    stepped.map_err(|_| CheckError::Broken(format!("nothing came of a work within {PATIENCE:?}")))
 }
 
 /// Polls until the engine has checked the work once more.
@@ -119,14 +119,14 @@ pub(super) async fn at_work(site: &impl Site, making: &mut Making<'_>) -> Check 
 }
 
 /// Starts a work and abandons it; returns its ticket.
-pub(super) async fn leave_at_work(site: &impl Site) -> Result<String, Broken> {
+pub(super) async fn leave_at_work(site: &impl Site) -> Result<String, CheckError> {
     site.turn(Fate::Endless);
     let attempt = Attempt::at(site);
     let job = attempt.job();
     at_work(site, &mut site.engine().film(&job)).await?;
     let ticket = attempt.shelf.ticket.into_inner();
     let ticket = ticket.unwrap_or_else(PoisonError::into_inner);
-    ticket.ok_or_else(|| Broken("every work leaves a ticket".to_owned()))
+    ticket.ok_or_else(|| CheckError::Broken("every work leaves a ticket".to_owned()))
 }
 
 pub(super) async fn cancel_at_work(site: &impl Site, attempt: &Attempt) -> Check {
@@ -140,12 +140,12 @@ pub(super) async fn cancel_at_work(site: &impl Site, attempt: &Attempt) -> Check
 
 pub(super) async fn call_off(site: &impl Site, ticket: &str) -> Check {
     let called = in_time(site.engine().call_off(ticket)).await?;
-    called.map_err(|error| Broken(format!("it is not called off: {error}")))
+    called.map_err(|error| CheckError::Broken(format!("it is not called off: {error}")))
 }
 
-pub(super) async fn in_time<T>(stopping: impl Future<Output = T>) -> Result<T, Broken> {
+pub(super) async fn in_time<T>(stopping: impl Future<Output = T>) -> Result<T, CheckError> {
     let stopped = timeout(CANCEL_MAX, stopping).await;
-    stopped.map_err(|_| Broken(format!("a cancel is obeyed within {CANCEL_MAX:?}")))
+    stopped.map_err(|_| CheckError::Broken(format!("a cancel is obeyed within {CANCEL_MAX:?}")))
 }
 
 pub(super) async fn cancelled(making: &mut Making<'_>) -> Check {
@@ -158,11 +158,12 @@ pub(super) async fn cancelled(making: &mut Making<'_>) -> Check {
 
 pub(super) fn brought(site: &impl Site, ended: Option<Ended>) -> Check {
     if let Some(Err(error)) = ended {
-        return Err(Broken(format!("no film came: {error}")));
+        return Err(CheckError::Broken(format!("no film came: {error}")));
     }
     let film = std::fs::read(site.to());
-    let film =
-        film.map_err(|error| Broken(format!("a film is a file where it was asked: {error}")))?;
+    let film = film.map_err(|error| {
+        CheckError::Broken(format!("a film is a file where it was asked: {error}"))
+    })?;
     hold(film == site.film(), "the film is the whole one")
 }
 
@@ -173,7 +174,9 @@ pub(super) fn told(ended: Option<Ended>, expected: FailureCode) -> Check {
         {
             Ok(())
         }
-        other => Err(Broken(format!("{expected} is told, and not {other:?}"))),
+        other => Err(CheckError::Broken(format!(
+            "{expected} is told, and not {other:?}"
+        ))),
     }
 }
 
