@@ -116,6 +116,7 @@ impl Health {
             Standstill::Worker => {
                 "The worker has died; accepted tasks wait until the service is restarted."
             }
+            Standstill::WarmUp => "Engines are warming up; accepted tasks wait for them.",
         })
     }
 }

@@ -105,6 +105,10 @@ impl FilmKind for ComfyKind {
         Ok(Arc::new(ComfyEngine::new(comfy, name)))
     }
 
+    fn servers(&self) -> &[String] {
+        &self.base_urls
+    }
+
     fn can_unload(&self) -> bool {
         true
     }

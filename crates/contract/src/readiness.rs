@@ -13,6 +13,7 @@ struct State {
     results_away: AtomicBool,
     engines_away: AtomicBool,
     worker_dead: AtomicBool,
+    warming_up: AtomicBool,
 }
 
 /// Why accepted tasks do not run.
@@ -24,6 +25,8 @@ pub enum Standstill {
     Engines,
     /// The worker of this process has died. Only a restart helps.
     Worker,
+    /// Engines load what their first tasks need.
+    WarmUp,
 }
 
 /// An essential part of the worker. The worker counts as dead once one of them is dropped.
@@ -42,6 +45,11 @@ impl Readiness {
         self.0.engines_away.store(!usable, Ordering::Release);
     }
 
+    /// Sets whether engines warm up and tasks should wait for them.
+    pub fn set_warming_up(&self, warming_up: bool) {
+        self.0.warming_up.store(warming_up, Ordering::Release);
+    }
+
     /// Registers the caller as a part of the worker, until the returned value is dropped. A process
     /// without a worker registers none.
     pub fn alive(&self) -> Alive {
@@ -56,8 +64,11 @@ impl Readiness {
         if self.0.results_away.load(Ordering::Acquire) {
             return Some(Standstill::Results);
         }
-        let away = self.0.engines_away.load(Ordering::Acquire);
-        away.then_some(Standstill::Engines)
+        if self.0.engines_away.load(Ordering::Acquire) {
+            return Some(Standstill::Engines);
+        }
+        let warming_up = self.0.warming_up.load(Ordering::Acquire);
+        warming_up.then_some(Standstill::WarmUp)
     }
 }
 
@@ -81,6 +92,13 @@ mod tests {
         worker.set_storable(false);
         assert_eq!(api.standstill(), Some(Standstill::Results));
         worker.set_storable(true);
+        assert_eq!(api.standstill(), None);
+        worker.set_warming_up(true);
+        assert_eq!(api.standstill(), Some(Standstill::WarmUp));
+        worker.set_storable(false);
+        assert_eq!(api.standstill(), Some(Standstill::Results));
+        worker.set_storable(true);
+        worker.set_warming_up(false);
         assert_eq!(api.standstill(), None);
     }
 

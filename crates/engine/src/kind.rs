@@ -82,6 +82,9 @@ pub trait FilmKind {
     /// If the settings are unusable, or a key cannot be read.
     fn engine(&self, name: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn FilmEngine>, KindError>;
 
+    /// Addresses of its servers, each of which works on a task at a time.
+    fn servers(&self) -> &[String];
+
     /// Whether its servers free their memory when told, so that they can share a device with other engines.
     fn can_unload(&self) -> bool {
         false

@@ -80,6 +80,10 @@ pub trait Engine: Planner {
         control: &Control,
     ) -> Result<(), EngineError>;
 
+    /// Loads what the next clips need, so that they need not wait for it. Blocks until it is loaded, has failed, or
+    /// `control` is cancelled. A failure is logged; the next clip loads it again.
+    fn warm_up(&self, _control: &Control) {}
+
     /// Frees the memory that the engine keeps between clips, so that another engine can use the device; the next clip
     /// loads it again. Blocks until the memory is free. Clips in work are not affected.
     fn unload(&self) {}

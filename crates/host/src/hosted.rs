@@ -5,7 +5,8 @@ use std::fmt;
 use std::io::{self, ErrorKind};
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use kinora_contract::{Clock, FailureCode, Stopwatch, VideoSpec, Warning};
@@ -195,6 +196,26 @@ impl HostedEngine {
         })
     }
 
+    /// Opens a process at this seat for its first job. `opened` counts those of all `processes`.
+    fn warm_seat(&self, seat: Seat<'_>, opened: &AtomicUsize, processes: usize, control: &Control) {
+        let (engine, device) = (&self.planner.describe().name, seat.device().cloned());
+        match self.start(device.as_ref(), control) {
+            Ok(ready) => {
+                seat.leave_to_next(ready);
+                let opened = opened.fetch_add(1, Ordering::Relaxed) + 1;
+                tracing::info!(engine, device, opened, processes, "engine process is warm");
+            }
+            Err(EngineError::Cancelled) => {}
+            Err(error) => {
+                seat.record_outage(&error.to_string());
+                tracing::warn!(
+                    engine, device, %error,
+                    "engine process did not open; a task will open it again"
+                );
+            }
+        }
+    }
+
     pub(crate) const fn seats(&self) -> &Seats {
         &self.seats
     }
@@ -376,6 +397,26 @@ impl Engine for HostedEngine {
 
     fn places(&self) -> Option<&Arc<Places>> {
         Some(self.seats.places())
+    }
+
+    /// Opens a process at every free seat, all at the same time.
+    fn warm_up(&self, control: &Control) {
+        let (engine, seats) = (&self.planner.describe().name, self.seats.take_cold());
+        let (processes, opened) = (seats.len(), AtomicUsize::new(0));
+        tracing::info!(engine, processes, "warming up engine");
+        thread::scope(|scope| {
+            for seat in seats {
+                let warm = || self.warm_seat(seat, &opened, processes, control);
+                let started = thread::Builder::new()
+                    .name("engine-warm-up".to_owned())
+                    .spawn_scoped(scope, warm);
+                if let Err(error) = started {
+                    tracing::warn!(engine, %error, "no thread to open an engine process");
+                }
+            }
+        });
+        let opened = opened.into_inner();
+        tracing::info!(engine, opened, processes, "engine warmed up");
     }
 
     /// Ends the idle processes.

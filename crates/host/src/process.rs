@@ -19,7 +19,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use crate::job_span::JobSpan;
 use crate::memory;
 use crate::message::{Order, Told};
-use crate::sandbox::{Confinement, clear_environment};
+use crate::sandbox::{Confinement, clear_environment, order_devices_by_bus};
 use crate::tail::Tail;
 use crate::wire::{Bounds, Message};
 
@@ -81,6 +81,7 @@ impl<O: Message, T: Message> Process<O, T> {
             scratch.map(make_scratch).transpose()?;
             clear_environment(&mut command, scratch);
         }
+        order_devices_by_bus(&mut command);
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -14,8 +14,8 @@ mod syscalls;
 use std::thread;
 
 pub use confinement::{Confinement, Role};
-pub(crate) use environment::clear_environment;
 pub use environment::restrict_environment;
+pub(crate) use environment::{clear_environment, order_devices_by_bus};
 
 /// Confines this process; call it on the main thread before starting others. Returns the parts that
 /// could not be applied, each described for an operator.

@@ -123,6 +123,29 @@ impl Seats {
         }
     }
 
+    /// Takes every free seat that has no living process.
+    pub(crate) fn take_cold(&self) -> Vec<Seat<'_>> {
+        let mut idle = self.idle();
+        bury_dead(&mut idle);
+        let mut seats = Vec::new();
+        while let Choice::Take(visit) = self.places.choose(&Wish {
+            may: &|index| idle[index].is_none(),
+            prefers: &|_| false,
+            avoid: &[],
+        }) {
+            seats.push(self.seat(visit));
+        }
+        seats
+    }
+
+    const fn seat(&self, visit: Visit) -> Seat<'_> {
+        Seat {
+            seats: self,
+            index: visit.index,
+            visit: Some(visit),
+        }
+    }
+
     /// Takes the processes that have no job.
     pub(crate) fn take_idle(&self) -> Vec<Ready> {
         self.idle().iter_mut().filter_map(Option::take).collect()

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use kinora_contract::{CardRecord, Catalog, Clock, Features, ModelCard};
-use kinora_engine::Output;
+use kinora_engine::{Engine as Opened, Output};
 use kinora_worker::{Device, Lineup, Maker, Patience, Served, Tenant};
 use tokio::sync::Semaphore;
 
@@ -36,7 +36,19 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
         .iter()
         .map(|one| device(config, one, &engines));
     let devices: Vec<Device> = devices.collect();
-    Ok((catalog(cards)?, Lineup::new(lineup).sharing(devices)))
+    let warm = warm_engines(config, &engines);
+    let lineup = Lineup::new(lineup).sharing(devices).warming(warm);
+    Ok((catalog(cards)?, lineup))
+}
+
+/// The engines that load at the worker's start, among those that models use.
+fn warm_engines(config: &Config, engines: &BTreeMap<&str, Served>) -> Vec<Arc<dyn Opened>> {
+    let warm = config.engines.iter().filter(|engine| engine.warm);
+    let opened = warm.filter_map(|engine| match &engines.get(&*engine.name)?.engine {
+        Maker::Frames(opened) => Some(opened.clone()),
+        Maker::Film(_) => None,
+    });
+    opened.collect()
 }
 
 /// A device with those of its engines that models use.

@@ -238,6 +238,9 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
         started_at_ms: now_ms,
     };
     let references = References::new(fetcher(config)?, scratch.clone());
+    // Before anybody asks; the worker takes it back.
+    let waits_for_engines = makes_videos && config.worker.ready_when_warm && lineup.warms_up();
+    opened.readiness.set_warming_up(waits_for_engines);
     Ok(Worker {
         work: opened.stores.work,
         chores: opened.stores.chores,
@@ -247,7 +250,7 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
         references: Arc::new(references.with_reserve(opened.reserve)),
         backoff: Backoff::new(opened.readiness, Arc::new(SystemClock)),
         scratch,
-        pools: Pools::new(config.worker.slots as usize),
+        pools: Pools::new(config.slots() as usize),
         films: films(config),
         policy: opened.policy,
         tracer: opened.tracer,
@@ -256,7 +259,7 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
         settings: kinora_worker::Settings {
             name: worker_name(&origin)?,
             origin,
-            slots: config.worker.slots as usize,
+            slots: config.slots() as usize,
             project_slots_max: config.worker.project_slots_max as usize,
             short_slot_memory: seconds(config.worker.short_slot_seconds),
             lease_ms: u64::from(config.worker.lease_seconds) * 1000,
@@ -360,7 +363,7 @@ pub(crate) fn blocking_threads(config: &Config) -> usize {
             .iter()
             .map(Engine::blocking_threads)
             .sum::<usize>()
-        + Pools::threads(config.worker.slots as usize)
+        + Pools::threads(config.slots() as usize)
         + OTHER_THREADS
 }
 

@@ -12,6 +12,7 @@ mod policy;
 mod provenance;
 mod results;
 mod secret;
+mod slots;
 mod studio;
 mod traces;
 mod weights;
@@ -28,7 +29,7 @@ use crate::cli::LogFormat;
 use crate::failure::Failure;
 pub(crate) use address::{ListenAddress, OptionalAddress, check_base_url};
 pub(crate) use devices::Device;
-pub(crate) use engines::{Engine, EngineFile, Host};
+pub(crate) use engines::{Engine, EngineFile, Host, Memory, Placement};
 pub(crate) use lodging::Lodging;
 pub(crate) use policy::Policy;
 pub(crate) use provenance::Provenance;
@@ -161,6 +162,7 @@ pub(crate) struct Worker {
     pub(crate) start_pause_seconds_max: u32,
     pub(crate) settled_after_seconds: u32,
     pub(crate) drain_seconds: u32,
+    pub(crate) ready_when_warm: bool,
     pub(crate) health_listen: OptionalAddress,
     pub(crate) scratch: PathBuf,
 }
@@ -218,7 +220,6 @@ impl Config {
     /// Validates what types cannot express.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let positive = [
-            ("worker.slots", self.worker.slots),
             ("worker.lease_seconds", self.worker.lease_seconds),
             ("worker.sweep_seconds", self.worker.sweep_seconds),
             ("worker.attempts_max", self.worker.attempts_max),

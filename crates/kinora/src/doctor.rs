@@ -11,6 +11,7 @@ mod places;
 mod policy;
 mod sandbox;
 mod secrets;
+mod slots;
 mod store;
 mod surroundings;
 
@@ -89,6 +90,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings.extend(credentials::signature(config, now_ms).map(|found| ("c2pa signature", found)));
     findings.push(("sandbox", sandbox::sandbox(config)));
     findings.push(("models", surroundings::models(config)));
+    findings.extend(slots::slots(config).map(|found| ("slots", found)));
     findings.extend(surroundings::engines(config));
     findings.extend(places::quarantined(config));
     findings

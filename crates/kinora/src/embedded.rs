@@ -152,7 +152,7 @@ fn run(
         Err(error) => return tell(&Failure::because("The service could not start", error)),
     };
     runtime.block_on(async {
-        let descriptors = descriptors::raise(config.worker.slots);
+        let descriptors = descriptors::raise(config.slots());
         let open = match serve::open(config, home, descriptors).await {
             Ok(open) => open,
             Err(failure) => return tell(&failure),

@@ -4,6 +4,7 @@ mod advice;
 mod board;
 mod check;
 mod list;
+mod memory;
 mod pull;
 mod remove;
 mod size;

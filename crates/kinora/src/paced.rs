@@ -74,6 +74,10 @@ impl Engine for Paced {
         self.engine.places()
     }
 
+    fn warm_up(&self, control: &Control) {
+        self.engine.warm_up(control);
+    }
+
     fn unload(&self) {
         self.engine.unload();
     }

@@ -30,7 +30,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let mut config = Config::for_serving(args)?;
     // Dropped last, so that the last lines are written.
     let _log = logging::start(config.log.format, &config.log.level)?;
-    let descriptors = descriptors::raise(config.worker.slots);
+    let descriptors = descriptors::raise(config.slots());
     config.http.connections_max = connections_max(&config, descriptors)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -104,6 +104,7 @@ pub(crate) async fn open(
     let base_url = base_url(config, address);
     warn_of_localhost(config, &base_url);
     warn_of_engines_set_aside(config);
+    config.warn_of_surpluses();
     weights::warn_of_missing(config, home);
     // First of all, so that every count has a recorder.
     let metrics = Metrics::start(&config.metrics.listen).await?;
@@ -122,7 +123,7 @@ pub(crate) async fn open(
         base_url,
         data = %config.data.display(),
         worker = config.worker.enabled,
-        slots = config.worker.slots,
+        slots = config.slots(),
         descriptors = descriptors.limit,
         descriptors_reserved = descriptors.reserve,
         connections_max = config.http.connections_max,

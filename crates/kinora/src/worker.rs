@@ -26,8 +26,9 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
     // Dropped last, so that the last lines are written.
     let _log = logging::start(config.log.format, &config.log.level)?;
     leave_out_unbuilt(&mut config)?;
+    config.warn_of_surpluses();
     weights::warn_of_missing(&config, &args.home);
-    descriptors::raise(config.worker.slots);
+    descriptors::raise(config.slots());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(compose::blocking_threads(&config))
@@ -96,7 +97,7 @@ async fn work(config: &Config) -> Result<(), Failure> {
     let address = listener.as_ref().and_then(|one| one.local_addr().ok());
     tracing::info!(
         worker = worker.settings.name,
-        slots = config.worker.slots,
+        slots = config.slots(),
         models = config.models.len(),
         health = address.map(tracing::field::display),
         video_encoder = kinora_media::video_encoder_variant(),

@@ -47,8 +47,11 @@ impl EngineKind for ProcessKind {
         if !self.environment.keys().all(is_name) {
             return wrong("environment has a name that no variable can have");
         }
-        if self.devices.iter().any(String::is_empty) {
-            return wrong("devices must not be empty texts");
+        if let Some(odd) = self.devices.iter().find(|device| !is_device(device)) {
+            return Err(KindError(format!(
+                "devices: '{odd}' is no name of a device; write numbers or UUIDs as `nvidia-smi -L` prints them, without \
+                 spaces, such as \"0\", or \"0,1\" for a process with two"
+            )));
         }
         self.describe.check()
     }
@@ -121,6 +124,13 @@ fn json(value: &toml::Value) -> serde_json::Value {
     }
 }
 
+/// Whether a text can be the value of `CUDA_VISIBLE_DEVICES`: names without spaces, separated by commas.
+fn is_device(text: &str) -> bool {
+    let is_odd = |one: char| one.is_whitespace() || one.is_control();
+    text.split(',')
+        .all(|name| !name.is_empty() && !name.contains(is_odd))
+}
+
 /// Whether a program can be started by this name: a path, or a file in a folder of `PATH`.
 fn finds(name: &str) -> bool {
     if name.contains('/') {
@@ -138,6 +148,22 @@ mod tests {
     fn a_program_is_found_by_its_path_and_by_its_name() {
         assert!(finds("/bin/sh") && finds("sh"));
         assert!(!finds("/bin/no-such-program") && !finds("no-such-program") && !finds(""));
+    }
+
+    #[test]
+    fn devices_are_numbers_uuids_and_lists_of_both() {
+        for name in [
+            "0",
+            "0,1",
+            "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6",
+            "MIG-1,GPU-2",
+            "cpu",
+        ] {
+            assert!(is_device(name), "{name}");
+        }
+        for name in ["", "0,", ",", "0, 1", " 0", "0\n", "0\0"] {
+            assert!(!is_device(name), "{name:?}");
+        }
     }
 
     #[test]

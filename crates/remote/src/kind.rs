@@ -107,6 +107,10 @@ impl FilmKind for RemoteKind {
         Ok(Arc::new(RemoteEngine::new(remote, options)))
     }
 
+    fn servers(&self) -> &[String] {
+        &self.base_urls
+    }
+
     fn silence_max(&self) -> Duration {
         seconds(self.silence_seconds) + LAST_CALL_MAX
     }

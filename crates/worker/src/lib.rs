@@ -1,6 +1,7 @@
 //! One task from claim to terminal state. Read it in the order in which a task crosses it:
 //!
-//! 1. [`start`](mod@start): a pause after a crash loop. [`claim`](mod@claim): asks the store for work while
+//! 1. [`start`](mod@start): a pause after a crash loop. [`warm_up`](mod@warm_up): engines that load before their first
+//!    task. [`claim`](mod@claim): asks the store for work while
 //!    there is a free [`slot`](mod@slot), the last one only for [short tasks](mod@short_slot). [`fetching`](mod@fetching) has brought its references before that;
 //!    [`host_failures`](mod@host_failures) counts what their hosts cost.
 //! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
@@ -73,6 +74,7 @@ mod start;
 mod sweep;
 mod trust;
 mod upkeep;
+mod warm_up;
 mod watch;
 mod worker;
 
@@ -130,6 +132,10 @@ impl Worker {
         if !worker.lineup.devices().is_empty() {
             let (own, stop) = both();
             services.spawn(upkeep::look_after_devices(own, stop));
+        }
+        if worker.lineup.warms_up() {
+            let (own, stop) = both();
+            services.spawn(warm_up::warm_up_until_drain(own, stop));
         }
         start::pause_after_unclean_starts(&worker, &shutdown).await;
         let keeper = LeaseKeeper::new(worker.clock.clone(), worker.settings.lease_ms);

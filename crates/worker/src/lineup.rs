@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use kinora_contract::Clock;
+use kinora_engine::Engine;
 use kinora_engine::places::{PlaceReport, PlaceState, Places};
 use kinora_store::{WorkerPlace, WorkerPlaceState};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -158,11 +159,23 @@ impl Served {
     }
 }
 
+/// An engine that loads before its first task.
+#[derive(Clone)]
+struct Warm(Arc<dyn Engine>);
+
+impl fmt::Debug for Warm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.describe().name)
+    }
+}
+
 /// The served models by canonical identifier, and the devices that their engines share.
 #[derive(Clone, Debug, Default)]
 pub struct Lineup {
     served: BTreeMap<String, Served>,
     devices: Vec<Arc<Device>>,
+    /// Engines that load before their first task.
+    warm: Vec<Warm>,
     /// Wakes the claim loop when a slot, a seat or room on a device is free.
     pub(crate) freed: Arc<Notify>,
 }
@@ -182,6 +195,22 @@ impl Lineup {
         let waking = |device: Device| Arc::new(device.waking(&self.freed));
         self.devices = devices.map(waking).collect();
         self
+    }
+
+    /// The same, where these engines load at the worker's start instead of with their first task.
+    pub fn warming(mut self, engines: impl IntoIterator<Item = Arc<dyn Engine>>) -> Self {
+        self.warm = engines.into_iter().map(Warm).collect();
+        self
+    }
+
+    /// Whether engines load at the worker's start.
+    pub fn warms_up(&self) -> bool {
+        !self.warm.is_empty()
+    }
+
+    /// The engines that load at the worker's start.
+    pub(crate) fn warm_engines(&self) -> impl Iterator<Item = &Arc<dyn Engine>> {
+        self.warm.iter().map(|Warm(engine)| engine)
     }
 
     /// The devices that engines share.

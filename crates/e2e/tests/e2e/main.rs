@@ -62,6 +62,7 @@ mod roles;
 mod rust_client;
 mod s3;
 mod sdk;
+mod seats;
 mod secrets;
 mod signatures;
 mod stages;

@@ -21,6 +21,9 @@ const PASSED_PREFIXES: &[&str] = &[
     "LC_", "OMP_", "GOMP_", "KMP_", "GGML_", "CUDA_", "NVIDIA_", "VK_", "HIP_", "HSA_", "ROCR_",
 ];
 
+/// How CUDA numbers its devices.
+const DEVICE_ORDER: &str = "CUDA_DEVICE_ORDER";
+
 fn is_passed(name: &str) -> bool {
     PASSED.contains(&name)
         || PASSED_PREFIXES
@@ -48,9 +51,35 @@ pub fn restrict_environment(command: &mut Command) {
     }
 }
 
+/// Numbers the devices of CUDA as `nvidia-smi` does, unless the operator has set an order: by default, CUDA's first
+/// device is the fastest one.
+pub(crate) fn order_devices_by_bus(command: &mut Command) {
+    let is_in_command = command.get_envs().any(|(name, _)| name == DEVICE_ORDER);
+    // What the service has, every child has: the allow list includes it.
+    if !is_in_command && std::env::var_os(DEVICE_ORDER).is_none() {
+        command.env(DEVICE_ORDER, "PCI_BUS_ID");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn devices_are_in_the_order_of_the_bus_unless_an_operator_says_otherwise() {
+        let order = |command: &Command| {
+            let mut found = command.get_envs().filter(|(name, _)| *name == DEVICE_ORDER);
+            let value = found.next().and_then(|(_, value)| value);
+            value.map(|value| value.to_str().unwrap().to_owned())
+        };
+        let mut command = Command::new("true");
+        order_devices_by_bus(&mut command);
+        assert_eq!(order(&command).as_deref(), Some("PCI_BUS_ID"));
+        command.env(DEVICE_ORDER, "FASTEST_FIRST");
+        order_devices_by_bus(&mut command);
+        assert_eq!(order(&command).as_deref(), Some("FASTEST_FIRST"));
+        assert!(is_passed(DEVICE_ORDER));
+    }
 
     #[test]
     fn secrets_stay_and_what_an_accelerator_needs_goes() {

@@ -254,13 +254,15 @@ fn an_engine_that_asks_for_more_time_to_obey_a_cancel_gets_it() {
 
 #[test]
 fn every_device_has_a_process_of_its_own() {
-    let devices = ["0,1", "7"].map(str::to_owned);
+    let devices = ["0,1", "GPU-8932f937-d72c-4106-c12f-20bd9faed9f6"].map(str::to_owned);
     let script = r#"
 hello()
 send(b"o")
 wait_for(b"j")
 told = os.environ["CUDA_VISIBLE_DEVICES"]
 assert told == opened["device"]
+# Numbers are those of nvidia-smi.
+assert os.environ["CUDA_DEVICE_ORDER"] == "PCI_BUS_ID"
 (folder / f"on {told}").write_text(str(os.getpid()))
 # Both jobs run at the same time.
 wait_until(lambda: len(list(folder.glob("on *"))) == 2)
@@ -280,6 +282,72 @@ wait_for(b"j")
     });
     let [one, other] = devices.map(|device| program.file(&format!("on {device}")));
     assert_ne!(one, other);
+}
+
+/// Opens at once, or dies at its first start at this device, and then does jobs.
+const OPENS: &str = r#"
+device = os.environ["CUDA_VISIBLE_DEVICES"]
+with (folder / f"starts {device}").open("a") as starts:
+    starts.write("x")
+if device == "broken" and (folder / "starts broken").read_text() == "x":
+    sys.exit("no such device")
+hello()
+send(b"o")
+while True:
+    wait_for(b"j")
+    end()
+"#;
+
+fn on_devices(devices: &[&str], script: &str) -> Program {
+    let options = Options {
+        devices: devices.iter().map(ToString::to_string).collect(),
+        ..Options::default()
+    };
+    program(script, options)
+}
+
+#[test]
+fn warming_up_opens_a_process_at_every_seat_and_jobs_find_them() {
+    let program = on_devices(&["0", "1", "2"], OPENS);
+    program.engine.warm_up(&Control::default());
+    let starts = || ["0", "1", "2"].map(|device| program.file(&format!("starts {device}")));
+    assert_eq!(starts(), ["x", "x", "x"]);
+    program.engine.warm_up(&Control::default());
+    thread::scope(|scope| {
+        let jobs = [(); 3].map(|()| scope.spawn(|| program.run()));
+        for job in jobs {
+            job.join().unwrap().unwrap();
+        }
+    });
+    assert_eq!(starts(), ["x", "x", "x"]);
+}
+
+#[test]
+fn a_process_that_does_not_open_while_warming_up_is_started_again_by_a_job() {
+    let program = on_devices(&["broken"], OPENS);
+    program.engine.warm_up(&Control::default());
+    assert_eq!(program.file("starts broken"), "x");
+    program.run().unwrap();
+    assert_eq!(program.file("starts broken"), "xx");
+}
+
+#[test]
+fn a_cancel_ends_the_warming_up() {
+    let script = r#"
+hello()
+(folder / "opening").touch()
+time.sleep(1000)
+"#;
+    let program = on_devices(&["0"], script);
+    let control = Control::default();
+    thread::scope(|scope| {
+        let warming = scope.spawn(|| program.engine.warm_up(&control));
+        while !program.path().join("opening").exists() {
+            thread::yield_now();
+        }
+        control.cancel.cancel();
+        warming.join().unwrap();
+    });
 }
 
 #[test]

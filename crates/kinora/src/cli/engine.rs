@@ -35,7 +35,7 @@ pub(crate) struct EngineCheckArgs {
     /// A JSON file with the engine's settings
     #[arg(long, value_name = "FILE")]
     pub(crate) settings: Option<PathBuf>,
-    /// The device for the command, as CUDA_VISIBLE_DEVICES
+    /// The device for the command, as CUDA_VISIBLE_DEVICES: a number as nvidia-smi has it, or a UUID
     #[arg(long)]
     pub(crate) device: Option<String>,
     /// The size of the clips, rounded up to the engine's grid

@@ -3,6 +3,7 @@
 
 mod files;
 mod host;
+mod memory;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use kinora_engine::{EngineKind, KindError, Output, Program};
 use kinora_storyboard::StoryboardKind;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
 use super::lodging::Lodging;
@@ -18,6 +20,7 @@ use crate::failure::Failure;
 use crate::kinds::{self, Kind};
 pub(crate) use files::EngineFile;
 pub(crate) use host::Host;
+pub(crate) use memory::{Memory, Placement};
 
 /// The name of the built-in engine.
 pub(crate) const BUILT_IN: &str = "storyboard";
@@ -37,6 +40,10 @@ pub(crate) struct Engine {
     pub(crate) host: Option<Host>,
     /// The device that it shares with others.
     pub(crate) lodging: Option<Lodging>,
+    /// Whether its processes open at the worker's start.
+    pub(crate) warm: bool,
+    /// What it needs of a device's memory, if its configuration says so.
+    pub(crate) memory: Option<Memory>,
     /// Where its files come from.
     pub(crate) files: Vec<EngineFile>,
     /// Settings to pass to its processes.
@@ -58,6 +65,8 @@ impl Engine {
             settings: Arc::new(settings.clone()),
             host: None,
             lodging: None,
+            warm: false,
+            memory: None,
             files: Vec::new(),
             told: Told {
                 kind: kind_named(BUILT_IN, BUILT_IN)?,
@@ -69,6 +78,23 @@ impl Engine {
     /// Maximum number of tasks that it takes at a time; `None`: as many as there are slots.
     pub(crate) fn places(&self) -> Option<usize> {
         self.host.map(|host| host.processes as usize)
+    }
+
+    /// Number of tasks that it works on at a time: its processes or servers, or 1 for the engine in this process.
+    pub(crate) fn seats(&self) -> u32 {
+        match (self.settings.output(), self.host) {
+            (Output::Films(films), _) => u32::try_from(films.servers().len()).unwrap_or(u32::MAX),
+            (Output::Frames(_), Some(host)) => host.processes,
+            (Output::Frames(_), None) => 1,
+        }
+    }
+
+    /// The devices or servers of its seats, if they have names.
+    pub(crate) fn seat_names(&self) -> Vec<String> {
+        match self.settings.output() {
+            Output::Films(films) => films.servers().to_vec(),
+            Output::Frames(frames) => frames.program().map_or_else(Vec::new, |one| one.devices),
+        }
     }
 
     /// A run of this engine that shows no sign of life for this long is stopped.
@@ -108,9 +134,19 @@ impl Engine {
         if let Some(what) = self.files.iter().find_map(|file| file.wrong(&own)) {
             return Err(self.wrong(&what));
         }
+        if let Some(what) = self.memory.as_ref().and_then(Memory::wrong) {
+            return Err(self.wrong(what));
+        }
         let on_device = self.lodging.as_ref().map(|_| self.settings.output());
         if let Some(what) = on_device.as_ref().and_then(Lodging::wrong) {
             return Err(self.wrong(what));
+        }
+        if self.warm && self.host.is_none() {
+            return Err(self.wrong("it has no processes of its own to open, so no `warm`"));
+        }
+        if self.warm && self.lodging.is_some() {
+            return Err(self
+                .wrong("it shares a device and loads when a task needs it, so it has no `warm`"));
         }
         let confined = self.host.is_some_and(|host| host.sandbox);
         let checked = self.settings.check(confined);
@@ -138,8 +174,13 @@ impl TryFrom<Table> for Engine {
         let host = table.remove("host");
         let files = table.remove("files");
         let lodging = Lodging::read(&mut table).map_err(|what| wrong(&name, &what))?;
+        let memory = section(&name, &mut table, "memory")?;
+        let warm = switch(&name, &mut table, "warm")?;
         let settings = kind.read(table.clone());
         let settings = settings.map_err(|error| wrong(&name, error.to_string().trim_end()))?;
+        if memory.is_some() && matches!(settings.output(), Output::Films(_)) {
+            return Err(wrong(&name, "its servers have the weights, so no `memory`"));
+        }
         let host = match (settings.output(), host) {
             (Output::Films(_), None) => None,
             (Output::Films(_), Some(_)) => {
@@ -147,23 +188,32 @@ impl TryFrom<Table> for Engine {
             }
             (Output::Frames(frames), host) => Some(host_of(&name, host, frames.program())?),
         };
-        let files = match files {
-            None => Vec::new(),
-            Some(_) if !reads_files(settings.output()) => {
-                return Err(wrong(&name, "it reads no files, so no `files`"));
-            }
-            Some(files) => files.try_into().map_err(|error: toml::de::Error| {
-                wrong(&name, &format!("files: {}", error.to_string().trim_end()))
-            })?,
-        };
+        let files = files_of(&name, files, settings.output())?;
         Ok(Self {
             name,
             settings,
             host,
             lodging,
+            warm,
+            memory,
             files,
             told: Told { kind, table },
         })
+    }
+}
+
+/// The sources of the files of an engine with this output.
+fn files_of(
+    name: &str,
+    files: Option<Value>,
+    output: Output<'_>,
+) -> Result<Vec<EngineFile>, Failure> {
+    match files {
+        None => Ok(Vec::new()),
+        Some(_) if !reads_files(output) => Err(wrong(name, "it reads no files, so no `files`")),
+        Some(files) => files.try_into().map_err(|error: toml::de::Error| {
+            wrong(name, &format!("files: {}", error.to_string().trim_end()))
+        }),
     }
 }
 
@@ -182,6 +232,26 @@ fn text(table: &mut Table, key: &str) -> Result<Option<String>, Failure> {
         Some(_) => Err(Failure::new(format!(
             "The `{key}` of an engine must be a string."
         ))),
+    }
+}
+
+/// A table that may be absent.
+fn section<T: DeserializeOwned>(
+    name: &str,
+    table: &mut Table,
+    key: &str,
+) -> Result<Option<T>, Failure> {
+    let read = table.remove(key).map(Value::try_into);
+    read.transpose()
+        .map_err(|error| wrong(name, &format!("{key}: {}", error.to_string().trim_end())))
+}
+
+/// A key that is off by default.
+fn switch(name: &str, table: &mut Table, key: &str) -> Result<bool, Failure> {
+    match table.remove(key) {
+        None => Ok(false),
+        Some(Value::Boolean(is_on)) => Ok(is_on),
+        Some(_) => Err(wrong(name, &format!("`{key}` must be true or false"))),
     }
 }
 
@@ -309,6 +379,22 @@ mod tests {
                 "describe.fps must be at most 120",
             ),
             (command.to_owned(), "'own': missing field `describe`"),
+            (
+                format!("{studio}base_urls = []\nwarm = true"),
+                "'studio': it has no processes of its own to open, so no `warm`",
+            ),
+            (
+                format!("{boxed}warm = \"yes\""),
+                "'boxed': `warm` must be true or false",
+            ),
+            (
+                format!("{boxed}warm = true\ndevice = \"gpu0\"\nmemory_megabytes = 9"),
+                "'boxed': it shares a device and loads when a task needs it, so it has no `warm`",
+            ),
+            (
+                format!("{command}devices = [\"0, 1\"]\n{describe}"),
+                "'own': devices: '0, 1' is no name of a device",
+            ),
         ] {
             let error = judged(&table).unwrap_err();
             assert!(error.contains(named), "{table}: {error}");

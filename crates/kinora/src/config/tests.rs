@@ -99,7 +99,7 @@ fn what_is_wrong_is_named() {
     for (file, variables, named) in [
         ("lisen = \"127.0.0.1:1\"", &[][..], "lisen"),
         ("[worker]\nslotz = 3", &[], "slotz"),
-        ("[worker]\nslots = 0", &[], "worker.slots"),
+        ("[worker]\nslots = -1", &[], "slots"),
         ("[media]\nqp = 99", &[], "media.qp"),
         ("[media]\nmark = \"one\\ntwo\"", &[], "media.mark"),
         (

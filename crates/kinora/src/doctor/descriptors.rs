@@ -6,7 +6,7 @@ use crate::descriptors;
 
 /// The limit as the service would have it, raised as far as the system allows.
 pub(super) fn limit(config: &Config) -> Finding {
-    let found = descriptors::raise(config.worker.slots);
+    let found = descriptors::raise(config.slots());
     let configured = config.http.connections_max;
     match found.connections_max(configured) {
         Err(failure) => Finding::Bad(failure.to_string()),

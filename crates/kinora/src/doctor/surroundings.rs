@@ -1,7 +1,6 @@
 //! Checks everything around the data: the clock, the address, the models, and whether their engines
 //! can make a frame.
 
-use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
@@ -106,10 +105,7 @@ pub(super) fn models(config: &Config) -> Finding {
 /// Makes one frame with every engine that opens, checks its files, or asks its servers. The check
 /// of the models reports engines that do not open.
 pub(super) fn engines(config: &Config) -> Vec<(&'static str, Finding)> {
-    let names: BTreeSet<&str> = config.models.iter().map(|model| &*model.engine).collect();
-    let engines = names
-        .into_iter()
-        .filter_map(|name| config.engine(name).ok());
+    let engines = config.serving_engines();
     let findings = engines.flat_map(|engine| engine_of(&engine, &config.data));
     findings.map(|finding| ("engine", finding)).collect()
 }

@@ -16,6 +16,8 @@ use crate::failure::Failure;
 use crate::output::print;
 use crate::{system, weights};
 
+use super::memory;
+
 /// Looks into the files of every engine that has some, and loads those that look well. Asks the servers of the others.
 pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
     let config = Config::load(home)?;
@@ -28,11 +30,16 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
                     continue;
                 };
                 print(&format!("{}\n{}", engine.name, indented(&found.text)));
+                let compared = memory::compare(engine);
+                if let Some(compared) = &compared {
+                    print(&indented(&compared.text));
+                }
+                let fits = compared.is_none_or(|compared| compared.fits);
                 let is_well = found.is_good && (!load || loads(engine, frames, host, &config.data));
                 if !found.is_good {
                     print("  not loaded: files are missing or wrong\n");
                 }
-                outcomes.push(is_well);
+                outcomes.push(is_well && fits);
             }
             (Output::Frames(_), None) => {}
         }

@@ -39,3 +39,4 @@ mod sources;
 mod stopping;
 mod storage;
 mod stored;
+mod warm_up;

@@ -1,18 +1,18 @@
 """The engine."""
 
-import gc
-import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .._description import Description
 from .._engine import Engine
+from .._errors import Cancelled, OutOfMemory, is_out_of_memory
 from .._job import Job
 from .._outputs import Output
 from ._arguments import call_arguments
-from ._decode import captured, outputs
+from ._decode import Captured, captured, outputs
 from ._index import describe
 from ._load import load_pipeline
+from ._memory import forget, give_back, note, with_more_offload
 from ._ranks import Leader, Ranks
 from ._run import clean, run
 from ._settings import Settings
@@ -30,29 +30,70 @@ class Pipeline(Engine):
     def load(self, settings: Mapping[str, Any], device: str | None) -> None:
         self.settings = Settings.parse(settings)
         self._grid = describe(self.settings).frames
-        self._has_compiled = not self.settings.compile
         with self.phase("importing and loading", LOAD_SECONDS):
             self.ranks = Ranks(settings, self.settings) if self.settings.ranks > 1 else None
-            self.pipe = load_pipeline(self.settings)
+            try:
+                self._load()
+            except Exception as error:
+                self._offload_more(error)
+                self._load()
             if self.ranks is not None:
                 self.ranks.loaded()
 
     def generate(self, job: Job) -> Iterator[Output]:
-        arguments = call_arguments(self.pipe, job, self.settings)
         try:
-            with captured(self.pipe) as capture:
-                result = self._first_call(job, arguments)
+            result, capture = self._result(job)
             yield from outputs(self.pipe, result, capture, job, self._grid)
         finally:
-            clean(self.pipe)
+            if self.pipe is not None:
+                clean(self.pipe)
 
     def reset(self) -> None:
-        gc.collect()
-        torch = sys.modules.get("torch")
-        if torch is not None and torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        give_back()
+        if self.pipe is None:
+            raise RuntimeError("the pipeline was not loaded again")
         if self.ranks is not None:
             self.ranks.check()
+
+    def _load(self) -> None:
+        self.pipe: Any = load_pipeline(self.settings)
+        self._has_compiled = not self.settings.compile
+
+    def _result(self, job: Job) -> tuple[Any, Captured]:
+        """The call's result. If memory runs out, the pipeline is loaded again with more offload, for this job and all later ones."""
+        try:
+            return self._attempt(job)
+        except Exception as error:
+            first = str(error)
+            clean(self.pipe)
+            self._offload_more(error)
+        try:
+            with job.phase(f"loading again with offload = {self.settings.offload}", LOAD_SECONDS):
+                self._load()
+            return self._attempt(job)
+        except Cancelled:
+            raise
+        except Exception as error:
+            raise OutOfMemory(f"{first}; then, with offload = {self.settings.offload!r}: {error}") from error
+
+    def _offload_more(self, error: Exception) -> None:
+        """Drops the pipeline, for one with more offload.
+
+        Raises:
+            Exception: the error, if it is another one, or no offload needs less memory.
+        """
+        more = with_more_offload(self.settings) if is_out_of_memory(error) else None
+        if more is None:
+            raise error
+        note(self.settings, more, error)
+        forget(error)
+        self.pipe, self.settings = None, more
+        give_back()
+
+    def _attempt(self, job: Job) -> tuple[Any, Captured]:
+        arguments = call_arguments(self.pipe, job, self.settings)
+        with captured(self.pipe) as capture:
+            return self._first_call(job, arguments), capture
 
     def _first_call(self, job: Job, arguments: dict[str, Any]) -> Any:
         """The call, in a phase of its own if it compiles."""

@@ -44,6 +44,8 @@ class Settings:
     """Files by the name of the part that is read from them instead of the model's folder, in GGUF or safetensors."""
     offload: str = "none"
     offload_options: dict[str, Any] = field(default_factory=dict)
+    retry_out_of_memory: bool = True
+    """If the device's memory does not suffice, load again with the next `offload` (`none`, `model`, `group`), and try once more."""
     vae_tiling: bool = False
     vae_slicing: bool = False
     cache: dict[str, Any] = field(default_factory=dict)

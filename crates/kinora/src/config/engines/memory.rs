@@ -1,0 +1,143 @@
+//! `[engines.memory]`: what an engine needs of a device by arithmetic, and how much less with other settings of its
+//! command. It knows the settings of the Python package's diffusers engine.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use toml::Table;
+
+/// The share of a device's memory that the arithmetic may fill: activations, the driver and other programs have the rest.
+const FILLED_MAX: f64 = 0.9;
+
+/// The figures, in units of 10^9 bytes.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Memory {
+    /// Memory of the device for which the settings were chosen.
+    pub(crate) device_gigabytes: f64,
+    /// Weights of each part on the device, in their types there.
+    pub(crate) parts_gigabytes: BTreeMap<String, f64>,
+    /// The largest single layer.
+    pub(crate) layer_gigabytes: f64,
+    /// The largest tensor of decoding the largest clip.
+    pub(crate) decode_gigabytes: f64,
+    /// The same by tiles.
+    pub(crate) tiled_decode_gigabytes: f64,
+}
+
+/// The settings of an engine that decide how much memory it needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Placement {
+    pub(crate) offload: Offload,
+    pub(crate) tiles: bool,
+    /// Whether the engine can offload layers.
+    has_layers: bool,
+}
+
+/// Which weights wait in main memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offload {
+    None,
+    /// All parts but the one at work.
+    Model,
+    /// All layers but the one at work.
+    Layers,
+}
+
+impl Memory {
+    /// The first thing that is wrong with the figures.
+    pub(super) fn wrong(&self) -> Option<&'static str> {
+        let parts = self.parts_gigabytes.values().copied();
+        let others = [
+            self.device_gigabytes,
+            self.layer_gigabytes,
+            self.decode_gigabytes,
+            self.tiled_decode_gigabytes,
+        ];
+        let is_size = |size: f64| size.is_finite() && size > 0.0;
+        let is_good = !self.parts_gigabytes.is_empty() && parts.chain(others).all(is_size);
+        (!is_good).then_some("memory: sizes must be above 0, and parts_gigabytes must name a part")
+    }
+
+    /// The memory that the engine needs at least: the weights on the device, and the largest tensor of decoding.
+    pub(crate) fn needs(&self, placement: Placement) -> f64 {
+        let decode = match placement.tiles {
+            true => self.tiled_decode_gigabytes,
+            false => self.decode_gigabytes,
+        };
+        let parts = &self.parts_gigabytes;
+        match placement.offload {
+            Offload::None => parts.values().sum::<f64>() + decode,
+            Offload::Model => {
+                let decoder = parts.get("vae").copied().unwrap_or(0.0) + decode;
+                parts.values().copied().fold(decoder, f64::max)
+            }
+            Offload::Layers => self.layer_gigabytes + decode,
+        }
+    }
+
+    /// Whether a device with so much memory is enough.
+    pub(crate) fn fits(&self, placement: Placement, device_gigabytes: f64) -> bool {
+        self.needs(placement) <= FILLED_MAX * device_gigabytes
+    }
+
+    /// The quickest settings for a device with so much memory, if any fit.
+    pub(crate) fn proposal(&self, current: Placement, device_gigabytes: f64) -> Option<Placement> {
+        let offloads = [Offload::None, Offload::Model, Offload::Layers];
+        let offloads = offloads
+            .into_iter()
+            .filter(|offload| current.has_layers || *offload != Offload::Layers);
+        let placements = offloads.flat_map(|offload| {
+            [current.tiles, true].map(|tiles| Placement {
+                offload,
+                tiles,
+                ..current
+            })
+        });
+        let mut placements = placements.filter(|one| self.fits(*one, device_gigabytes));
+        placements.next()
+    }
+}
+
+impl Placement {
+    /// Of an engine with this table.
+    pub(crate) fn from_engine(table: &Table) -> Self {
+        let settings = table.get("settings");
+        let text = |key: &str| settings?.get(key)?.as_str();
+        let layers = settings.and_then(|settings| {
+            settings
+                .get("offload_options")?
+                .get("offload_type")?
+                .as_str()
+        });
+        Self {
+            offload: match (text("offload"), layers) {
+                (Some("sequential"), _) | (Some("group"), Some("leaf_level")) => Offload::Layers,
+                // Groups of blocks need less than the parts, by their number.
+                (Some("model" | "group"), _) => Offload::Model,
+                _ => Offload::None,
+            },
+            tiles: settings
+                .and_then(|settings| settings.get("vae_tiling")?.as_bool())
+                .unwrap_or(false),
+            has_layers: !text("pipeline")
+                .unwrap_or_default()
+                .ends_with("ModularPipeline"),
+        }
+    }
+
+    /// The settings, as a configuration has them.
+    pub(crate) fn settings(self) -> String {
+        let offload = match self.offload {
+            Offload::None => "offload = \"none\"",
+            Offload::Model => "offload = \"model\"",
+            Offload::Layers => {
+                "offload = \"group\", offload_options = { offload_type = \"leaf_level\" }"
+            }
+        };
+        format!("{offload}, vae_tiling = {}", self.tiles)
+    }
+}
+
+#[cfg(test)]
+mod tests;
