@@ -32,6 +32,13 @@ pub fn tone(name: &str, hz: u32, seconds: f64) -> Vec<u8> {
     lavfi(&source, &["-ac", "2"], name)
 }
 
+/// A film of what FFmpeg's filters make of `source`, as a file of the format that `name` ends with; H.264 unless `options` say
+/// otherwise.
+pub fn film(name: &str, source: &str, options: &[&str]) -> Vec<u8> {
+    let coding = ["-c:v", "libx264", "-pix_fmt", "yuv420p"];
+    lavfi(source, &[&coding, options].concat(), name)
+}
+
 fn lavfi(source: &str, options: &[&str], name: &str) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);

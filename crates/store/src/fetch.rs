@@ -66,7 +66,7 @@ pub enum Fetched {
         /// How long to keep the failed task, in milliseconds.
         retention_ms: u64,
     },
-    /// A fault of this service: the task may be taken again later.
+    /// A fault of this service, or of a host for the moment: the task may be taken again later.
     Back {
         /// Minimum pause in milliseconds.
         pause_ms: u64,

@@ -127,7 +127,7 @@ pub enum FetchOutcome {
         /// How long to keep an ended task, in milliseconds.
         retention_ms: u64,
     },
-    /// The server is at fault: another fetch of the references may follow.
+    /// The server is at fault, or a host for the moment: another fetch of the references may follow.
     Back {
         /// Earliest time of that fetch, by the steady clock.
         not_before_ms: SteadyMs,

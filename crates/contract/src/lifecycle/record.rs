@@ -47,8 +47,8 @@ pub enum References {
         /// Number of fetches begun.
         tries: u32,
     },
-    /// Not available until a time: a fetch is in progress, or the last one failed because of this
-    /// service.
+    /// Not available until a time: a fetch is in progress, or the next one waits for the end of a
+    /// pause, because of this service or of a host.
     Away {
         /// Number of fetches begun.
         tries: u32,

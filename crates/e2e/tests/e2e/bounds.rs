@@ -10,7 +10,6 @@ fn a_variable_that_names_no_setting_is_refused_by_name() {
         ("KINORA_WORKER_SLOTZ", "2"),
         ("KINORA_QUEUE", "2"),
         ("KINORA_WORKER_SLOTS", "many"),
-        ("KINORA_WORKER_SLOTS", "0"),
         ("KINORA_WORKER_SLOTS", "-1"),
         ("KINORA_LISTEN", "everywhere"),
         ("KINORA_BASE_URL", "example.com"),

@@ -1,6 +1,9 @@
 //! Kinora in front of another Kinora: what is asked of the one is made by the other, once, whatever
 //! dies meanwhile.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+
 use kinora_e2e::media::{top_boxes, without_provenance, xmp};
 use kinora_e2e::{DataFolder, Hold, Host, Server, Setup, Video, kinora, run, studio, until};
 use serde_json::{Value, json};
@@ -265,4 +268,113 @@ fn the_doctor_asks_every_upstream() {
     let ill = doctor();
     assert!(ill.stdout.contains("does not serve us"), "{ill:#?}");
     assert!(!ill.status.success());
+}
+
+/// Answers each request as a server does whose videos are all made at once: this film.
+fn serve_film(listener: &TcpListener, film: &[u8]) {
+    for stream in listener.incoming() {
+        let mut stream = stream.unwrap();
+        let mut request = BufReader::new(stream.try_clone().unwrap());
+        let mut first = String::new();
+        let _ = request.read_line(&mut first);
+        let (mut line, mut length) = (String::new(), 0);
+        while request.read_line(&mut line).is_ok_and(|bytes| bytes > 2) {
+            if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+            line.clear();
+        }
+        let _ = request.read_exact(&mut vec![0; length]);
+        let job = br#"{"id": "made", "object": "video", "status": "completed", "progress": 100}"#;
+        let (kind, body) = match first.contains("/content") {
+            true => ("video/mp4", film),
+            false => ("application/json", &job[..]),
+        };
+        let length = body.len();
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\n\r\n"
+        );
+        let _ = stream.write_all(&[head.as_bytes(), body].concat());
+    }
+}
+
+/// A service whose videos come from a server that makes this film of every request.
+fn front_of_film(film: Vec<u8>) -> Setup {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || serve_film(&listener, &film));
+    reaching_from(Setup::default()).config(&format!(
+        "[[engines]]\n\
+         name = \"films\"\n\
+         kind = \"remote\"\n\
+         dialect = \"openai\"\n\
+         base_urls = [\"http://{address}/v1\"]\n\
+         model = \"films\"\n\
+         poll_milliseconds = 100\n\
+         poll_milliseconds_max = 300\n\
+         [[models]]\n\
+         id = \"films\"\n\
+         engine = \"films\"\n\
+         sizes = [\"480x480\"]\n\
+         seconds = [2]\n"
+    ))
+}
+
+const TEST_FILM: &str = "testsrc2=s=480x480:r=24:d=2";
+
+#[test]
+fn a_fragmented_film_is_published_with_one_index() {
+    let flags = "+frag_keyframe+empty_moov+default_base_moof";
+    let film = studio::film("film.mp4", TEST_FILM, &["-g", "12", "-movflags", flags]);
+    let server = front_of_film(film).start();
+    let client = server.client();
+    let body =
+        json!({"model": "films", "prompt": "A test picture", "size": "480x480", "seconds": 2});
+    let made = client.wait_completed(client.submit(&body).id());
+    assert_eq!((&made["frames"], &made["fps"]), (&json!(48), &json!(24.0)));
+    assert_plays(&client, &made);
+    let film = Download::of(&client, &made, "video");
+    assert_eq!(
+        top_boxes(&film.path()),
+        ["ftyp", "moov", "mdat", "uuid"],
+        "players start it at once"
+    );
+    server.assert_logged(&["fragmented film rewritten with one index"], 1);
+}
+
+#[test]
+fn the_log_says_what_makes_a_film_useless() {
+    let no_runs = |film: Vec<u8>| {
+        let mut film = film;
+        for at in 0..film.len() - 4 {
+            if &film[at..at + 4] == b"trun" {
+                film[at..at + 4].copy_from_slice(b"free");
+            }
+        }
+        film
+    };
+    let fragmented = ["-movflags", "+frag_keyframe+empty_moov"];
+    for (film, reason) in [
+        (
+            no_runs(studio::film("film.mp4", TEST_FILM, &fragmented)),
+            "its fragments have no samples",
+        ),
+        (
+            studio::film("film.mp4", TEST_FILM, &["-c:v", "mpeg4"]),
+            "the picture track is MPEG-4 part 2",
+        ),
+        (br#"{"error": "gone"}"#.to_vec(), "it is JSON"),
+        (
+            studio::tone("sound.mp4", 440, 2.0),
+            "it has no picture track",
+        ),
+    ] {
+        let server = front_of_film(film).start();
+        let client = server.client();
+        let body =
+            json!({"model": "films", "prompt": "A test picture", "size": "480x480", "seconds": 2});
+        let failed = client.wait_for(client.submit(&body).id(), "failed");
+        assert_eq!(failed["error"]["code"], "generation_failed");
+        server.wait_for_log(&[reason]);
+    }
 }

@@ -1,3 +1,5 @@
+//! The rule on its own: what a claim may take after any starts.
+
 use std::collections::BTreeMap;
 
 use kinora_contract::spec::SPEC_VERSION;

@@ -215,7 +215,6 @@ impl Bench {
         self.insert(project, spec(model), Priority::Normal).await
     }
 
-    /// Submits a task of another project.
     pub(crate) async fn submit_spec_as(&self, project: &str, spec: VideoSpec) -> TaskId {
         self.insert(project, spec, Priority::Normal).await
     }

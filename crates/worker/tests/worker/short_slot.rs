@@ -1,12 +1,15 @@
 //! Long tasks leave one slot to short ones, once there have been any.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use kinora_contract::{Phase, Seconds, VideoSpec};
-use kinora_worker::Worker;
+use kinora_contract::{Phase, Seconds, Size, VideoSpec};
+use kinora_engine::{
+    Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner, Sink,
+};
+use kinora_worker::{Lineup, Maker, Served, Worker};
 
-use crate::bench::{Bench, MODEL, Running, spec, until};
+use crate::bench::{Bench, DEADLINE, MODEL, Running, spec, until};
 use crate::engines::{Act, Puppet};
 
 const SHORT: &str = "short";
@@ -90,4 +93,124 @@ async fn a_project_alone_with_equal_tasks_uses_all_slots() {
         bench.completes(id).await;
     }
     running.drained().await;
+}
+
+/// Takes 50 ms for each second of a clip, and no processor: as if each slot had a device of its own.
+struct Sleeper(Description);
+
+impl Planner for Sleeper {
+    fn describe(&self) -> &Description {
+        &self.0
+    }
+
+    fn plan(&self, _: &VideoSpec, _: &Materials) -> Result<Clip, EngineError> {
+        Ok(Clip {
+            size: Size::new(64, 64),
+            fps: 8,
+            frames: 2,
+            audio: false,
+        })
+    }
+}
+
+impl Engine for Sleeper {
+    fn generate(&self, job: &Job<'_>, sink: &mut dyn Sink, _: &Control) -> Result<(), EngineError> {
+        let Seconds::Fixed(seconds) = job.spec.seconds else {
+            return Err(EngineError::Failed("no length".to_owned()));
+        };
+        std::thread::sleep(Duration::from_millis(50) * seconds);
+        for _ in 0..job.clip.frames {
+            sink.frame(&[90; 64 * 64 * 3])?;
+        }
+        Ok(())
+    }
+}
+
+fn sleeping(bench: &Bench, slots: usize, memory: Duration) -> Running {
+    let engine = Sleeper(Description {
+        is_trained: false,
+        final_from_video: false,
+        name: "sleeper".to_owned(),
+        version: "1".to_owned(),
+        features: Features::default(),
+    });
+    let served = Served {
+        seats: None,
+        device: None,
+        engine: Maker::Frames(Arc::new(engine)),
+        progress_timeout: DEADLINE,
+    };
+    let mut worker = bench.worker(&Arc::new(Puppet::new(Act::Good)));
+    worker.settings.slots = slots;
+    worker.settings.short_slot_memory = memory;
+    worker.lineup = Lineup::new([(MODEL.to_owned(), served)]);
+    Running::start(worker)
+}
+
+/// Completes a short task of another project; returns how long that took.
+async fn newcomer(bench: &Bench) -> Duration {
+    let begun = Instant::now();
+    let mut short = lasting(MODEL, 2);
+    short.generate_audio = false;
+    let id = bench.submit_spec_as(OTHER, short).await;
+    until("the newcomer's task is completed", async || {
+        let found = bench.store.tasks.get(OTHER, id).await.unwrap();
+        found.is_some_and(|task| task.state.phase() == Phase::Completed)
+    })
+    .await;
+    begun.elapsed()
+}
+
+/// Completes tasks of these lengths of one project; returns how long that took.
+async fn complete_all(bench: &Bench, lengths: impl IntoIterator<Item = u32>) -> Duration {
+    let begun = Instant::now();
+    let mut ids = Vec::new();
+    for seconds in lengths {
+        let mut one = lasting(MODEL, seconds);
+        one.generate_audio = false;
+        ids.push(bench.submit_spec(one).await);
+    }
+    for id in ids {
+        bench.completes(id).await;
+    }
+    begun.elapsed()
+}
+
+/// The table of docs/benchmarks.md: `cargo test -p kinora-worker --test worker short_slot -- --ignored --nocapture`.
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "measures, and asserts nothing"]
+async fn what_a_slot_for_short_tasks_costs() {
+    // Lengths in no order, each as often as the others.
+    let mixed =
+        |slots: usize| (0..16 * slots).map(|number| [2, 15, 5, 10][(number * 7 + number / 4) % 4]);
+    for slots in [2, 4, 8] {
+        for seconds in [0, 600] {
+            let memory = Duration::from_secs(seconds);
+            let bench = Bench::new();
+            let running = sleeping(&bench, slots, memory);
+            let alone = complete_all(&bench, mixed(slots)).await;
+            running.drained().await;
+            let bench = Bench::new();
+            let running = sleeping(&bench, slots, memory);
+            let equal = complete_all(&bench, vec![10; 8 * slots]).await;
+            running.drained().await;
+            let bench = Bench::new();
+            let running = sleeping(&bench, slots, memory);
+            newcomer(&bench).await;
+            let after = complete_all(&bench, vec![10; 8 * slots]).await;
+            running.drained().await;
+            let bench = Bench::new();
+            let running = sleeping(&bench, slots, memory);
+            newcomer(&bench).await;
+            let (long, waited) = tokio::join!(complete_all(&bench, vec![15; 3 * slots]), async {
+                tokio::time::sleep(Duration::from_millis(200)).await;
+                newcomer(&bench).await
+            });
+            running.drained().await;
+            println!(
+                "slots {slots}, memory {seconds} s: mixed {alone:.2?}, equal {equal:.2?}, long after a short one \
+                 {after:.2?}; newcomer {waited:.2?} beside {long:.2?}"
+            );
+        }
+    }
 }

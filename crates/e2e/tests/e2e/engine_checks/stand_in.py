@@ -19,7 +19,7 @@ FAULT = sys.argv[1]
 STEPS = 4
 CANCELLED_AT_A_FRAME = {5, 7, 12}
 CANCELLED_IN_A_STEP = {10}
-"""The jobs that the check stops, by their numbers."""
+"""The jobs that the check stops, by their numbers among the plainest jobs of a process."""
 CANCELLED_FRAME = 4
 """The check cancels, or refuses, one of the frames up to this one."""
 PATIENCE_SECONDS = 200
@@ -85,6 +85,7 @@ def read_all():
 
 class Engine:
     def __init__(self):
+        self.plain_jobs = 0
         self.number = 0
         self.carried = 0
         if FAULT == "leaves a child":
@@ -92,7 +93,9 @@ class Engine:
             subprocess.Popen(["sleep", "100000"], stdin=nothing, stdout=nothing, stderr=nothing)
 
     def run(self, job):
-        self.number += 1
+        is_plain = not (job["negative_prompt"] or job["draft"] or job["source"] or job["images"] or job["first_frame"])
+        self.plain_jobs += is_plain
+        self.number = self.plain_jobs if is_plain else 0
         if FAULT != "leaves a step behind":
             self.carried = 0
         if FAULT == "hangs":

@@ -12,6 +12,7 @@ use kinora_contract::{
 };
 
 use super::forecast::Forecast as _;
+use super::play::{Group, Whose, play};
 use super::promises::Vacancies;
 use super::*;
 
@@ -82,6 +83,37 @@ fn the_end_of_a_task_comes_nearer_although_nothing_changes() {
     let first_ms = end_ms();
     clock.advance(250);
     assert_eq!(end_ms(), first_ms - 250);
+}
+
+#[test]
+fn a_long_task_waits_for_a_long_one_although_a_slot_is_free() {
+    let mut board = Board::default();
+    let share = Share {
+        slots: 2,
+        project_max: 0,
+        long_over: Some(waiting_task(0, "").task.spec.cost()),
+    };
+    board.learn(&["model".to_owned()], share);
+    for (seq, project, seconds) in [(1, "one", 15), (2, "one", 15), (3, "two", 5)] {
+        let mut record = waiting_task(seq, project);
+        let task = Arc::make_mut(&mut record.task);
+        task.spec.seconds = Seconds::Fixed(seconds);
+        let change = Change {
+            id: record.task.id,
+            before: None,
+            after: Some(Arc::new(record)),
+        };
+        board.apply(&change, Duration::ZERO);
+    }
+    let group = Group::Of(&board.groups[0]);
+    let starts = play(&board, &group, Whose::Claimable, Duration::ZERO);
+    let told: Vec<_> = starts
+        .iter()
+        .map(|start| (&*start.project, start.at_ms))
+        .collect();
+    let first_end_ms = starts[0].end_ms;
+    assert_eq!(told, [("one", 0), ("two", 0), ("one", first_end_ms)]);
+    assert!(starts[1].end_ms < first_end_ms);
 }
 
 fn completed(running: &Record) -> Arc<Record> {
