@@ -9,6 +9,7 @@
 )]
 
 mod address;
+mod film;
 mod form;
 mod ids;
 mod image;
@@ -18,8 +19,9 @@ mod signature;
 mod sound;
 
 /// The names of the checks, which are those of the fuzz targets and of the folders of seeds.
-pub const NAMES: [&str; 8] = [
+pub const NAMES: [&str; 9] = [
     "address",
+    "film",
     "form",
     "ids",
     "image",
@@ -41,6 +43,7 @@ pub fn check(name: &str, bytes: &[u8]) {
                 address::check(*bytes);
             }
         }
+        "film" => film::check(bytes),
         "image" => image::check(bytes),
         "json" => json::check(bytes),
         "sound" => sound::check(bytes),

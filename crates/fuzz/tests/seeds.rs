@@ -103,4 +103,4 @@ macro_rules! tests {
     };
 }
 
-tests!(address form ids image json reference_url signature sound);
+tests!(address film form ids image json reference_url signature sound);

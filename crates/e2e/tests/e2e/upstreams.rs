@@ -333,9 +333,9 @@ fn a_fragmented_film_is_published_with_one_index() {
     let made = client.wait_completed(client.submit(&body).id());
     assert_eq!((&made["frames"], &made["fps"]), (&json!(48), &json!(24.0)));
     assert_plays(&client, &made);
-    let film = Download::of(&client, &made, "video");
+    let film = Download::of(&client, &made.content());
     assert_eq!(
-        top_boxes(&film.path()),
+        top_boxes(&film.bytes),
         ["ftyp", "moov", "mdat", "uuid"],
         "players start it at once"
     );
