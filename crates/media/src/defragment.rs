@@ -267,8 +267,9 @@ impl TrackWriter<'_> {
         }
         for (length, from, _) in &mut entries {
             if *length == 0 && *from >= 0 {
-                let left = self.track.ticks().saturating_sub(from.unsigned_abs());
-                *length = (seconds(left, self.track.timescale) * to_movie).round() as u64;
+                let left = self.track.shown_until().saturating_sub(from.unsigned_abs());
+                // A length that is rounded down would cut the last sample.
+                *length = (seconds(left, self.track.timescale) * to_movie).ceil() as u64;
             }
         }
         if delay > 0 {

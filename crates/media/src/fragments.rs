@@ -198,6 +198,18 @@ impl FragmentedTrack<'_> {
         self.ends_at - self.begins_at
     }
 
+    /// End of the last shown sample, from the decoding time of the first one, in units of the
+    /// track's time scale. Later than [`Self::ticks`] where samples are shown after they are decoded.
+    pub(crate) fn shown_until(&self) -> u64 {
+        let (mut decoded, mut until) = (0_u64, 0);
+        for sample in &self.samples {
+            decoded = decoded.saturating_add(sample.duration.into());
+            let shown = decoded.saturating_add_signed(sample.shown_after.cast_signed().into());
+            until = until.max(shown);
+        }
+        until
+    }
+
     fn push(&mut self, sample: Sample) -> Result<(), MediaError> {
         if self.samples.len() >= self.samples_max as usize {
             return Err(MediaError::Malformed("a track has too many samples"));

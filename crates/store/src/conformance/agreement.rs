@@ -114,9 +114,10 @@ impl Side {
                 images,
                 priority,
             } => {
-                let site = match self.submits_to_first {
-                    true => self.handles[0].clone(),
-                    false => site,
+                let site = if self.submits_to_first {
+                    self.handles[0].clone()
+                } else {
+                    site
                 };
                 let mut new = self.new_task(project, model, key, images);
                 new.priority = Priority::ALL[priority];
@@ -145,19 +146,15 @@ impl Side {
                     models: models.map(|model| MODELS[model].to_owned()).collect(),
                     slots,
                     project_slots_max,
-                    long_tasks: long.map(|count| LongTasks {
-                        cost_over: spec(MODELS[0]).cost(),
-                        count,
-                    }),
+                    long_tasks: long.map(long_tasks),
                     ..claiming(count)
                 };
                 self.claim(&site, request).await
             }
             Operation::Cancel { task, project } => {
                 let project = PROJECTS[project];
-                let cancel = site
-                    .tasks
-                    .cancel(project, id(task), cancelled(), RETENTION_MS);
+                let tasks = &site.tasks;
+                let cancel = tasks.cancel(project, id(task), cancelled(), RETENTION_MS);
                 format!("{:?}", cancel.await.unwrap())
             }
             Operation::Delete { task, project } => self.delete(&site, task, project).await,
@@ -382,4 +379,12 @@ fn assert_times(task: &Task) {
     let times = [Some(task.created_at_ms)].into_iter().chain(later);
     let times: Vec<u64> = times.flatten().collect();
     assert!(times.is_sorted(), "{times:?} of {}", task.id);
+}
+
+/// So many tasks that cost more than one of the first model.
+fn long_tasks(count: usize) -> LongTasks {
+    LongTasks {
+        cost_over: spec(MODELS[0]).cost(),
+        count,
+    }
 }
