@@ -17,6 +17,7 @@ use crate::ending::Run;
 use crate::error::{PrepareError, RecordError, Unmade};
 use crate::film::{FilmOrder, film};
 use crate::keeper::LeaseKeeper;
+use crate::maker::Maker;
 use crate::metered::{Stage, timed};
 use crate::prepare::{EngineWork, Prepared, prepare};
 use crate::publish;
@@ -57,22 +58,7 @@ pub(crate) async fn run_task(
     );
     kinora_crash::point("worker.claimed");
     let (mut slot, control) = (permits.hold(), Control::default());
-    let failed_runs = claim.ticket.as_deref().and_then(FailedRuns::read);
-    let ticket = claim.ticket.clone().filter(|_| failed_runs.is_none());
-    let run = Run {
-        span: begin_span(&worker, &claim, &engine_name),
-        worker: &worker,
-        claim: &claim,
-        shutdown: &shutdown,
-        placed: PlacedRun {
-            worker: &worker,
-            claim: &claim,
-            engine: &served.engine,
-            control: &control,
-            failed_runs: failed_runs.unwrap_or_default(),
-        },
-    };
-    run.placed.avoid_failed_places();
+    let run = begin(&worker, &claim, &shutdown, &served.engine, &control);
     let trail = run.span.trail();
     let lease = keeper.keep(
         claim.lease.clone(),
@@ -110,13 +96,47 @@ pub(crate) async fn run_task(
     kinora_crash::point("worker.prepared");
     let job = MakeJob {
         prepared,
-        ticket,
+        ticket: engine_ticket(&claim),
         control: control.clone(),
         silence_max: served.progress_timeout,
         permits,
     };
     let made = make_and_publish(job, &claim.task, &watch, &trail, &mut slot).await;
     run.end(made).await;
+}
+
+/// A run at a place other than those at which its task has failed, if there is one.
+fn begin<'a>(
+    worker: &'a Worker,
+    claim: &'a Claim,
+    shutdown: &'a Shutdown,
+    engine: &'a Maker,
+    control: &'a Control,
+) -> Run<'a> {
+    let failed_runs = claim.ticket.as_deref().and_then(FailedRuns::read);
+    let placed = PlacedRun {
+        worker,
+        claim,
+        engine,
+        control,
+        failed_runs: failed_runs.unwrap_or_default(),
+    };
+    placed.avoid_failed_places();
+    Run {
+        worker,
+        claim,
+        shutdown,
+        placed,
+        span: begin_span(worker, claim, &engine.describe().full_name()),
+    }
+}
+
+/// The engine's ticket of an earlier attempt.
+fn engine_ticket(claim: &Claim) -> Option<String> {
+    let ticket = claim.ticket.as_ref();
+    ticket
+        .filter(|ticket| FailedRuns::read(ticket).is_none())
+        .cloned()
 }
 
 /// The span of a run; the first run also gets a span for the task's time in the queue.
