@@ -12,7 +12,7 @@ mod policy;
 mod provenance;
 mod results;
 mod secret;
-mod slots;
+pub(crate) mod slots;
 mod studio;
 mod traces;
 mod weights;

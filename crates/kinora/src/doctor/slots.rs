@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use crate::config::Config;
+use crate::config::slots::Surplus;
 
 /// The number of slots, and the engines that have more seats. `None`: this process runs no tasks.
 pub(super) fn slots(config: &Config) -> Option<Finding> {
@@ -10,7 +11,7 @@ pub(super) fn slots(config: &Config) -> Option<Finding> {
     }
     let surpluses = config.surpluses();
     if !surpluses.is_empty() {
-        let advice: Vec<String> = surpluses.iter().map(|one| one.advice()).collect();
+        let advice: Vec<String> = surpluses.iter().map(Surplus::advice).collect();
         return Some(Finding::Note(advice.join("; ")));
     }
     let engines = config
