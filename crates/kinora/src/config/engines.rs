@@ -379,6 +379,19 @@ mod tests {
                 "describe.fps must be at most 120",
             ),
             (command.to_owned(), "'own': missing field `describe`"),
+        ] {
+            let error = judged(&table).unwrap_err();
+            assert!(error.contains(named), "{table}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_engine_that_cannot_be_warm_or_have_such_devices_is_told_so() {
+        let boxed = "name = \"boxed\"\nkind = \"storyboard\"\n";
+        let command = "name = \"own\"\nkind = \"process\"\ncommand = [\"engine\"]\n";
+        let describe = "describe = { fps = 16, features = { text_to_video = true } }\n";
+        let studio = "name = \"studio\"\nkind = \"remote\"\ndialect = \"kinora\"\n";
+        for (table, named) in [
             (
                 format!("{studio}base_urls = []\nwarm = true"),
                 "'studio': it has no processes of its own to open, so no `warm`",
