@@ -251,7 +251,14 @@ fn a_process_that_dies_at_any_point_costs_an_attempt_and_one_that_waits_nothing(
             until("the process to be buried", || is_gone(waits).then_some(()));
             hold.forget();
         }
-        server.assert_logged(&["run crashed"], deaths);
+        // A process that dies before it is open costs no attempt.
+        let is_open = !["host.opening", "host.opened"].contains(&point);
+        let told = if is_open {
+            "run crashed"
+        } else {
+            "no place for the task"
+        };
+        server.assert_logged(&[told], deaths);
     }
 }
 
