@@ -242,14 +242,14 @@ impl HostedEngine {
     fn judge(&self, hello: &Hello) -> Result<(), EngineError> {
         let (theirs, ours) = (hello.protocol, protocol::VERSION);
         if theirs.major != ours.major {
-            return Err(misspoken(&format!(
+            return Err(unsuitable(&format!(
                 "it speaks version {}.{} of the engine protocol, and this kinora {}.{}",
                 theirs.major, theirs.minor, ours.major, ours.minor
             )));
         }
         let promises = self.options.promises;
         match promises.and_then(|promises| denied(promises, hello)) {
-            Some(difference) => Err(misspoken(&difference)),
+            Some(difference) => Err(unsuitable(&difference)),
             None => Ok(()),
         }
     }
@@ -265,6 +265,15 @@ impl HostedEngine {
 /// The error for a process that does not keep to the protocol while it opens.
 fn misspoken(what: &str) -> EngineError {
     EngineError::Failed(format!("the engine cannot be used: {what}"))
+}
+
+/// The error for an engine that contradicts the configuration. No other place can help, so the task
+/// fails and its client need not wait for the operator.
+fn unsuitable(what: &str) -> EngineError {
+    EngineError::Told {
+        code: FailureCode::GenerationFailed,
+        cause: format!("the engine cannot be used: {what}"),
+    }
 }
 
 /// The error of a process that could not be opened. Unless the caller or this machine is the cause,

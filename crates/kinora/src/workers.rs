@@ -193,7 +193,7 @@ mod tests {
         assert_eq!((&one["slots"], &one["running"]), (&2.into(), &1.into()));
         assert_eq!(
             one["models"][1],
-            json!({"model": "b", "engine": "storyboard/7", "device": null})
+            json!({"model": "b", "engine": "storyboard/7", "device": null, "available": true})
         );
         assert_eq!(one["started_at"], 1_700_000_000);
         assert_eq!(one["seen_seconds_ago"], 2);

@@ -108,15 +108,13 @@ fn an_engine_that_is_done_before_a_cancel_reaches_it_gets_longer_clips() {
 #[test]
 fn what_was_not_tested_is_not_ok() {
     let untested = "  untested  text: after a cancel in a step\n";
-    for (fault, checks, why) in [
+    for (fault, why) in [
         (
             "has no time for a cancel",
-            "4 checks",
             "done before the cancel took effect",
         ),
         (
             "reports no progress",
-            "1 check",
             "no progress above 0 before its last frame",
         ),
     ] {
@@ -124,7 +122,8 @@ fn what_was_not_tested_is_not_ok() {
         let told = told(&checked);
         assert_eq!(checked.status.code(), Some(5), "{fault}: {told}");
         assert!(told.contains(untested) && told.contains(why), "{told}");
-        assert!(told.contains(&format!("{checks} tested nothing")), "{told}");
+        // How many depends on how fast the machine is.
+        assert!(told.contains(" tested nothing"), "{told}");
         assert!(!told.contains("keeps to the protocol"), "{told}");
     }
 }

@@ -252,7 +252,7 @@ fn a_process_that_dies_at_any_point_costs_an_attempt_and_one_that_waits_nothing(
             hold.forget();
         }
         // A process that dies before it is open costs no attempt.
-        let is_open = !["host.opening", "host.opened"].contains(&point);
+        let is_open = !["host.opening", "host.opened"].contains(point);
         let told = if is_open {
             "run crashed"
         } else {

@@ -244,7 +244,7 @@ fn an_upstream_that_is_full_is_asked_again_until_all_is_made() {
     for task in &submitted {
         client.wait_completed(task.id());
     }
-    front.wait_for_log(&["upstream call failed; retrying"]);
+    front.wait_for_log(&["submit failed"]);
     assert_eq!(tasks_of(&upstream).len(), TASKS);
 }
 

@@ -161,7 +161,7 @@ mod tests {
 
     const LINES: [&str; 2] = [
         "0, GPU-8932f937-d72c-4106-c12f-20bd9faed9f6, NVIDIA GeForce RTX 4090, 24564",
-        "1, GPU-11111111-d72c-4106-c12f-20bd9faed9f6, NVIDIA GeForce RTX 3060, 12288",
+        "1, GPU-11111111-d72c-4106-c12f-20bd9faed9f6, NVIDIA GeForce RTX 3060, 8192",
     ];
 
     fn compare(settings: &str, devices: &[&str], gpus: Result<Vec<Gpu>, String>) -> (bool, String) {
