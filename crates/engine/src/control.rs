@@ -95,7 +95,7 @@ impl Progress {
         if !(0.0..=1.0).contains(&fraction) {
             self.0.left_range.store(true, Ordering::Release);
         }
-        let parts = (fraction.clamp(0.0, 1.0) * Self::PARTS) as u64;
+        let parts = (fraction.clamp(0.0, 1.0) * Self::PARTS).round() as u64;
         let step = |old: u64| {
             let reports = (old >> 32).wrapping_add(1) & 0xffff_ffff;
             Some((reports << 32) | parts.max(old & 0xffff_ffff))
