@@ -44,6 +44,10 @@ fn a_fragmented_film_becomes_the_same_film_with_one_index() {
         "+frag_keyframe+empty_moov+default_base_moof",
         "+frag_keyframe+empty_moov+omit_tfhd_offset",
         "+frag_keyframe+empty_moov+separate_moof",
+        "+frag_keyframe",
+        "+frag_keyframe+delay_moov",
+        "+cmaf",
+        "+dash",
     ] {
         let folder = tempfile::tempdir().unwrap();
         let path = film(folder.path(), flags);
@@ -75,6 +79,11 @@ fn a_fragmented_film_becomes_the_same_film_with_one_index() {
             (1, "start_time"),
         ] {
             if stream == 1 && priming > 0 {
+                continue;
+            }
+            // In fragments, ffmpeg reads no edit list: by it, the pictures begin at once.
+            if flags == "+cmaf" && value == "start_time" {
+                assert_eq!(after["streams"][stream][value], "0.000000", "{flags}");
                 continue;
             }
             let [before, after] = [&before.2, &after].map(|probe| &probe["streams"][stream][value]);

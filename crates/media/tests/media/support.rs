@@ -139,6 +139,9 @@ pub(crate) fn decode_frames(path: &Path, pixel_format: &str) -> Vec<u8> {
         "FILE",
         "-vf",
         flags,
+        // Each frame once, also where the first one is late.
+        "-fps_mode",
+        "passthrough",
         "-f",
         "rawvideo",
         "-pix_fmt",
