@@ -7,7 +7,7 @@ use kinora_blobs::sign::Signer;
 use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
 use kinora_contract::{
-    Catalog, Clock, Entropy, Links, Readiness, Status, Task, TaskId, TaskIds, VideoObject,
+    Catalog, Clock, Entropy, Links, Readiness, Status, Task, TaskId, VideoObject,
 };
 use kinora_store::{Deliveries, KeyStore, Operations, QueueBounds, Tasks};
 use kinora_traces::Tracer;
@@ -43,8 +43,6 @@ pub struct Api {
     pub signer: Arc<Signer>,
     /// Wall time.
     pub clock: Arc<dyn Clock>,
-    /// Generates task identifiers.
-    pub ids: Arc<TaskIds>,
     /// Random bytes.
     pub entropy: Arc<dyn Entropy>,
     /// Operator settings.
@@ -109,7 +107,7 @@ impl Api {
 
     /// A new task identifier with the current time.
     pub(crate) fn new_task_id(&self) -> Result<TaskId, ApiError> {
-        Ok(self.ids.next(self.clock.now_ms(), self.random()?))
+        Ok(TaskId::from_parts(self.clock.now_ms(), self.random()?))
     }
 
     /// The limits on a key's submits.

@@ -186,7 +186,6 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
         catalog: Arc::new(Catalog::new(built_in_cards())?),
         signer: Arc::new(Signer::new(Secret::new([7; 32]), None)),
         clock: Arc::new(WallClock),
-        ids: Arc::default(),
         entropy: Arc::new(Generator::default()),
         settings: Arc::new(Settings {
             base_url: "http://bench".to_owned(),

@@ -3,7 +3,6 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -26,7 +25,7 @@ const WORTH: [u8; 256] = {
 
 /// The identifier of a task: 48 bits of milliseconds since 1970 and 80 random bits,
 /// laid out as a ULID (<https://github.com/ulid/spec>), so that ids sort by creation.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId(u128);
 
 impl TaskId {
@@ -47,39 +46,28 @@ impl TaskId {
     pub fn created_at_ms(self) -> u64 {
         u64::try_from(self.0 >> 80).unwrap_or(0)
     }
-}
 
-/// Issues ids that sort in the order of their creation, even within one millisecond and after the
-/// clock was set back.
-#[derive(Debug, Default)]
-pub struct TaskIds(Mutex<u128>);
+    /// The last id of this millisecond.
+    pub const fn last_of(created_at_ms: u64) -> Self {
+        Self(((created_at_ms as u128 & 0xffff_ffff_ffff) << 80) | ((1 << 80) - 1))
+    }
+
+    /// The id under which a store accepts the task, so that ids sort in the order of acceptance:
+    /// this one, unless `newest`, the last accepted id, has the same or a later millisecond. Then
+    /// it is `newest` plus a random 32-bit number, so that it cannot be guessed.
+    #[must_use]
+    pub const fn following(self, newest: Self) -> Self {
+        let is_absurd = (newest.0 >> 80) > (self.0 >> 80) + ID_AHEAD_MS_MAX as u128;
+        if self.0 > newest.0 || is_absurd {
+            return self;
+        }
+        Self(newest.0.wrapping_add(1 + (self.0 & 0xffff_ffff)))
+    }
+}
 
 /// An id further ahead of the clock than this comes from a wrong clock, and new ids do not continue
 /// from it: otherwise lists would show a wrong year for ever.
 pub const ID_AHEAD_MS_MAX: u64 = 24 * 60 * 60 * 1000;
-
-impl TaskIds {
-    /// The next id, for a creation at `now_ms` with ten random bytes. If the previous id has the
-    /// same or a later millisecond, the new one is the previous plus a random 32-bit number, so
-    /// that it cannot be guessed.
-    pub fn next(&self, now_ms: u64, random: [u8; 10]) -> TaskId {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let fresh = TaskId::from_parts(now_ms, random).0;
-        let is_absurd = (*last >> 80) > (fresh >> 80) + u128::from(ID_AHEAD_MS_MAX);
-        *last = if fresh > *last || is_absurd {
-            fresh
-        } else {
-            last.wrapping_add(1 + (fresh & 0xffff_ffff))
-        };
-        TaskId(*last)
-    }
-
-    /// Makes further ids sort after `newest`, which an earlier process issued.
-    pub fn follow(&self, newest: TaskId) {
-        let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = newest.0.max(*last);
-    }
-}
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -148,42 +136,31 @@ mod tests {
 
     use super::*;
 
+    const NOW: u64 = 1_760_000_000_000;
+
     #[test]
-    fn ids_of_one_millisecond_sort_as_they_were_given() {
-        let ids = TaskIds::default();
-        let given: Vec<TaskId> = [[9; 10], [200; 10], [0; 10], [9; 10], [255; 10], [1; 10]]
-            .into_iter()
-            .map(|random| ids.next(1_760_000_000_000, random))
-            .collect();
-        assert!(given.is_sorted_by(|a, b| a < b), "{given:?}");
-        assert!(ids.next(1_759_999_999_999, [0; 10]) > given[5]);
+    fn ids_of_one_millisecond_sort_as_they_were_accepted() {
+        let mut newest = TaskId::from_parts(NOW, [9; 10]);
+        for random in [[200; 10], [0; 10], [9; 10], [255; 10], [1; 10]] {
+            let next = TaskId::from_parts(NOW, random).following(newest);
+            assert!(next > newest, "{random:?}");
+            newest = next;
+        }
+        let next = TaskId::from_parts(NOW, [0; 10]).following(TaskId::last_of(NOW));
+        assert_eq!(next.created_at_ms(), NOW + 1);
     }
 
     #[test]
-    fn ids_sort_as_they_were_given_after_a_step_back_of_the_clock() {
-        const NOW: u64 = 1_760_000_000_000;
-        let ids = TaskIds::default();
-        let mut last = ids.next(NOW, [3; 10]);
+    fn ids_sort_as_they_were_accepted_after_a_step_back_of_the_clock() {
+        let mut newest = TaskId::from_parts(NOW, [3; 10]);
         for back_ms in [1, 7_200_000, ID_AHEAD_MS_MAX] {
-            let next = ids.next(NOW - back_ms, [1; 10]);
-            assert!(next > last, "{back_ms}");
-            last = next;
+            let next = TaskId::from_parts(NOW - back_ms, [1; 10]).following(newest);
+            assert!(next > newest, "{back_ms}");
+            newest = next;
         }
         // Following a clock that was years ahead would give that time for years.
-        let past = NOW - ID_AHEAD_MS_MAX - 1;
-        assert_eq!(ids.next(past, [0; 10]).created_at_ms(), past);
-    }
-
-    #[test]
-    fn ids_of_a_new_process_sort_after_those_of_the_last_one() {
-        const NOW: u64 = 1_760_000_000_000;
-        let ids = TaskIds::default();
-        let newest = TaskId::from_parts(NOW + 7_200_000, [8; 10]);
-        ids.follow(newest);
-        assert!(ids.next(NOW, [0; 10]) > newest);
-        // An older one changes nothing.
-        ids.follow(TaskId::from_parts(NOW, [0; 10]));
-        assert!(ids.next(NOW, [0; 10]) > newest);
+        let fresh = TaskId::from_parts(NOW - ID_AHEAD_MS_MAX - 1, [0; 10]);
+        assert_eq!(fresh.following(newest), fresh);
     }
 
     proptest! {

@@ -53,7 +53,7 @@ pub use date::{iso_date, iso_day, parse_iso_day};
 pub use entropy::{Entropy, NoEntropy};
 pub use error::{ErrorBody, ErrorCode, Failure, FailureCode, Refusal};
 pub use form::Form;
-pub use id::{ID_AHEAD_MS_MAX, TaskId, TaskIds};
+pub use id::{ID_AHEAD_MS_MAX, TaskId};
 pub use key::KeyText;
 pub use object::{Links, VideoDeleted, VideoList, VideoObject};
 pub use page::PageQuery;

@@ -63,7 +63,6 @@ pub(crate) async fn service(
         catalog: Arc::new(catalog),
         signer: Arc::new(signer),
         clock: Arc::new(SystemClock),
-        ids: Arc::default(),
         entropy: Arc::new(SystemEntropy::default()),
         settings: Arc::new(api_settings(config, base_url, opened.reserve.clone())?),
         gate: opened.policy.clone().map(Gate::new),

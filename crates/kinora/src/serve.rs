@@ -5,9 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_api::{Api, Guards, ListenSettings, Stop, Tls};
-use kinora_contract::{Catalog, ID_AHEAD_MS_MAX, TaskId, built_in_cards};
-use kinora_store::Chores;
+use kinora_api::{Guards, ListenSettings, Stop, Tls};
+use kinora_contract::{Catalog, built_in_cards};
 use kinora_worker::{Shutdown, Worker};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind};
@@ -115,7 +114,6 @@ pub(crate) async fn open(
     if let Some(warning) = system::clock_warning() {
         tracing::warn!("{warning}: nothing expires, and times of tasks are wrong, until it is set");
     }
-    follow_ids(&service.api, &*stores.chores).await?;
     announce(&service.worker, config).await;
     welcome::greet(&*stores.keys, config, &base_url, home).await?;
     tracing::info!(
@@ -226,19 +224,6 @@ fn warn_of_engines_set_aside(config: &Config) {
     for reason in &config.engines_set_aside {
         tracing::warn!(reason, "engine ignored: this process opens none");
     }
-}
-
-/// Makes new ids sort after those of earlier processes, even if the clock was set back in between.
-async fn follow_ids(api: &Api, store: &dyn Chores) -> Result<(), Failure> {
-    let bound_ms = api.clock.now_ms().saturating_add(ID_AHEAD_MS_MAX);
-    let newest = store.newest_below(TaskId::from_parts(bound_ms, [0; 10]));
-    let newest = newest
-        .await
-        .map_err(|error| Failure::because("The store cannot be read", error))?;
-    if let Some(newest) = newest {
-        api.ids.follow(newest);
-    }
-    Ok(())
 }
 
 /// Reloads certificate and key at each SIGHUP, if TLS is on.

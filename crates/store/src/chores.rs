@@ -66,12 +66,6 @@ pub trait Chores: Reads {
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError>;
 
-    /// The largest task id in any project below `bound`.
-    ///
-    /// # Errors
-    /// [`StoreError`] if it cannot be read.
-    async fn newest_below(&self, bound: TaskId) -> Result<Option<TaskId>, StoreError>;
-
     /// Periods in which this store accepted no task itself, so that files of tasks from those
     /// periods belong to a copy of it. Such files are kept until an operator decides.
     ///

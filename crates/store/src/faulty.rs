@@ -82,8 +82,6 @@ pub enum Method {
     SettleChores,
     /// [`crate::Chores::known`].
     Known,
-    /// [`crate::Chores::newest_below`].
-    NewestBelow,
     /// [`crate::Chores::close_gaps`].
     CloseGaps,
     /// [`crate::Workers::announce`].
@@ -98,7 +96,7 @@ pub enum Method {
 
 impl Method {
     /// The methods that only read.
-    pub const READS: [Self; 18] = [
+    pub const READS: [Self; 17] = [
         Self::Task,
         Self::FindTwin,
         Self::Get,
@@ -114,7 +112,6 @@ impl Method {
         Self::Lost,
         Self::Clock,
         Self::Known,
-        Self::NewestBelow,
         Self::Living,
         Self::ServedModels,
     ];

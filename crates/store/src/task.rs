@@ -11,8 +11,8 @@ use crate::{Callback, Chore};
 /// A task to add.
 #[derive(Clone, Debug)]
 pub struct NewTask {
-    /// Chosen by the caller before the insert, so that the outcome of an ambiguous commit can be
-    /// looked up.
+    /// Drawn by the caller. The store accepts the task under this id or a later one, so that ids of a project sort in the
+    /// order of acceptance, whichever process drew them ([`TaskId::following`]).
     pub id: TaskId,
     /// The project that owns it.
     pub project: String,
@@ -33,10 +33,10 @@ pub struct NewTask {
 }
 
 impl NewTask {
-    /// The task in its initial state.
-    pub(crate) fn accepted(&self, now_ms: UnixMs) -> Task {
+    /// The task in its initial state, under the id that the store gave it.
+    pub(crate) fn accepted(&self, id: TaskId, now_ms: UnixMs) -> Task {
         Task {
-            id: self.id,
+            id,
             project: self.project.clone(),
             spec: self.spec.clone(),
             metadata: self.metadata.clone(),

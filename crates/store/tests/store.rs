@@ -177,7 +177,10 @@ async fn a_full_disk_refuses_submits_and_recovers_by_itself() {
         stores.tasks.delete("one", id(number)).await.unwrap();
     }
     let again = stores.tasks.insert(task(full, "one")).await.unwrap();
-    assert!(matches!(again, Insertion::Inserted(_)), "{again:?}");
+    assert!(
+        matches!(&again, Insertion::Inserted(task) if task.id == id(full)),
+        "{again:?}"
+    );
     // Memory and disk agree on who waits.
     drop(stores);
     let stores = files.open().await;

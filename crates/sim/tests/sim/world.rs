@@ -247,7 +247,6 @@ impl World {
             catalog: Arc::new(Catalog::new(built_in_cards()).unwrap()),
             signer: Arc::new(Signer::new(Secret::new([7; 32]), None)),
             clock: self.clock.clone(),
-            ids: Arc::default(),
             entropy: self.entropy.clone(),
             settings: Arc::new(Settings {
                 project_tasks_max: u64::MAX,

@@ -5,12 +5,12 @@ use kinora_contract::Phase;
 use super::bench::Bench;
 use super::fixtures::{
     EXPIRY, LEASE_MS, NOW, RETENTION_MS, cancelled, claiming, fetching, id, renewal, sweep_at,
-    with_images,
+    task, with_images,
 };
 use super::{Harness, Site};
 use crate::{
-    Claim, ClaimRequest, ExpiryCursor, FetchRequest, Order, PageRequest, Postpone, Postponed,
-    SweepRequest, Swept, WaitingFrom,
+    Claim, ClaimRequest, ExpiryCursor, FetchRequest, Insertion, Order, PageRequest, Postpone,
+    Postponed, SweepRequest, Swept, WaitingFrom,
 };
 
 const YEAR_MS: u64 = 365 * 24 * 3_600_000;
@@ -316,26 +316,30 @@ pub async fn what_was_moved_out_of_the_past_is_moved_once(harness: &impl Harness
     }
 }
 
-/// In any project.
-pub async fn the_newest_id_below_a_bound_is_found(harness: &impl Harness) {
+/// Whichever process drew the ids: who follows the list must not miss a task that was accepted after those that it saw.
+pub async fn ids_of_a_project_sort_in_the_order_of_acceptance(harness: &impl Harness) {
     let stores = harness.open("store").await;
-    let newest = async |bound| stores.chores.newest_below(bound).await.unwrap();
-    assert_eq!(newest(id(9)).await, None);
-    stores.submit(1, "one").await;
-    stores.submit(2, "two").await;
-    for (bound, found) in [
-        (1, None),
-        (2, Some(id(1))),
-        (3, Some(id(2))),
-        (9, Some(id(2))),
-    ] {
-        assert_eq!(newest(id(bound)).await, found, "{bound}");
+    let mut seen = Vec::new();
+    for number in [5, 9, 3, 7, 8, 1] {
+        let submitted = stores.tasks.insert(task(number, "one")).await.unwrap();
+        let Insertion::Inserted(accepted) = submitted else {
+            panic!("{submitted:?}")
+        };
+        let request = PageRequest {
+            project: "one".to_owned(),
+            after: seen.last().copied(),
+            limit: 9,
+            order: Order::Ascending,
+        };
+        let more = stores.tasks.list(request).await.unwrap().tasks;
+        let more: Vec<_> = more.iter().map(|task| task.id).collect();
+        assert_eq!(more, [accepted.id], "{number}");
+        assert_eq!(
+            stores.tasks.get("one", accepted.id).await.unwrap(),
+            Some(accepted)
+        );
+        seen.extend(more);
     }
-    let request = PageRequest {
-        project: "one".to_owned(),
-        after: newest(id(9)).await,
-        limit: 9,
-        order: Order::Descending,
-    };
-    assert_eq!(stores.tasks.list(request).await.unwrap().tasks.len(), 1);
+    // Ids that are in order already stay as they were drawn.
+    assert_eq!(seen[..2], [id(5), id(9)]);
 }

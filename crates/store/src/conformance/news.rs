@@ -68,12 +68,11 @@ pub async fn glances_are_told_of_several_tasks_at_once(harness: &impl Harness) {
 /// All waiting and running ones; none of another project.
 pub async fn unfinished_tasks_of_a_project_are_told_by_creation(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
-    for number in [5, 3, 1] {
-        first.submit(number, "one").await;
-    }
-    first
-        .submit_all([with_images(4, "one", 1), with_images(6, "one", 1)])
-        .await;
+    first.submit(1, "one").await;
+    first.submit(3, "one").await;
+    first.submit_all([with_images(4, "one", 1)]).await;
+    first.submit(5, "one").await;
+    first.submit_all([with_images(6, "one", 1)]).await;
     first.submit(2, "two").await;
     let fetches = first.take(1).await;
     assert_eq!(fetches.len(), 1);

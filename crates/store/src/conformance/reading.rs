@@ -9,7 +9,7 @@ use kinora_contract::limits::PAGE_BYTES_MAX;
 use super::bench::Bench;
 use super::fixtures::{MODELS, NOW, RETENTION_MS, id, of_model, task, with_images};
 use super::{Harness, Site};
-use crate::{Attempt, Count, Counts, Fetched, NewTask, Order, PageRequest};
+use crate::{Attempt, Count, Counts, Fetched, Insertion, NewTask, Order, PageRequest};
 
 async fn page(
     stores: &Site,
@@ -44,10 +44,13 @@ pub async fn pages_join_to_the_whole_list_in_both_orders(harness: &impl Harness)
             id,
             ..task(0, project)
         };
-        stores.submit_all([new]).await;
-        own.extend((project == "one").then_some(id));
+        let inserted = stores.tasks.insert(new).await.unwrap();
+        let Insertion::Inserted(task) = inserted else {
+            panic!("{inserted:?}")
+        };
+        own.extend((project == "one").then_some(task.id));
     }
-    own.sort_unstable();
+    assert!(own.is_sorted());
     for order in [Order::Ascending, Order::Descending] {
         for limit in [1, 2, 7, own.len(), 100] {
             let (mut joined, mut after) = (Vec::new(), None);

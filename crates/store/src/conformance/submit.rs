@@ -311,18 +311,22 @@ pub async fn a_full_queue_still_replays(harness: &impl Harness) {
     assert!(matches!(reused, Insertion::KeyReused), "{reused:?}");
 }
 
-/// The bad request fails; others, which may share its transaction, do not.
+/// The bad request fails, in another project than that of the task with its id; others, which may share its transaction, do not.
 pub async fn a_duplicate_id_fails_alone(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(7, "one").await;
+    // Each in a project of its own: within one, an id that is taken gets another.
     let inserts = (0..32).map(|number| {
-        let (tasks, new) = (stores.tasks.clone(), task(number, "two"));
+        let (tasks, new) = (
+            stores.tasks.clone(),
+            task(number, &format!("other-{number}")),
+        );
         tokio::spawn(async move { tasks.insert(new).await.is_ok() })
     });
     for (number, insert) in inserts.collect::<Vec<_>>().into_iter().enumerate() {
         assert_eq!(insert.await.unwrap(), number != 7, "{number}");
     }
-    assert!(stores.tasks.get("two", id(7)).await.unwrap().is_none());
+    assert!(stores.tasks.get("other-7", id(7)).await.unwrap().is_none());
     assert_eq!(stores.task("one", 7).await.project, "one");
     assert_eq!(stores.claim(99).await.len(), 32);
 }

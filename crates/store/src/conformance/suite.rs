@@ -92,7 +92,7 @@ macro_rules! conformance_suite {
             clocks: waiting_counts_from_the_correction_of_the_clock,
             clocks: results_of_a_corrected_clock_are_kept_longer,
             clocks: what_was_moved_out_of_the_past_is_moved_once,
-            clocks: the_newest_id_below_a_bound_is_found,
+            clocks: ids_of_a_project_sort_in_the_order_of_acceptance,
             chores: a_chore_is_leased_to_one_until_its_lease_runs_out,
             chores: no_chore_is_handed_out_twice,
             chores: a_stale_settle_changes_no_chore,

@@ -243,11 +243,6 @@ impl Chores for FaultyStore {
         self.call(Method::Known, call).await
     }
 
-    async fn newest_below(&self, bound: TaskId) -> Result<Option<TaskId>, StoreError> {
-        let call = self.inner.chores.newest_below(bound);
-        self.call(Method::NewestBelow, call).await
-    }
-
     async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
         self.inner.chores.gaps().await
     }

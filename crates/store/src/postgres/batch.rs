@@ -99,6 +99,8 @@ pub(super) struct Project {
     /// Creation time and place of the newest task ever accepted, if the project is locked.
     pub(super) newest_ms: UnixMs,
     pub(super) newest_seq: u64,
+    /// Id of the last accepted task, if the project is locked for new ones.
+    pub(super) newest_id: TaskId,
     pub(super) is_locked: bool,
 }
 
@@ -185,6 +187,13 @@ impl Batch<'_> {
         // A record that this transaction changed differs from its row.
         self.tasks.entry(id).or_insert(slot);
         Ok(())
+    }
+
+    /// The id under which a task is accepted, after those of all others of its project.
+    pub(super) fn next_id(&mut self, project: &str, drawn: TaskId) -> TaskId {
+        let project = self.project(project);
+        project.newest_id = drawn.following(project.newest_id);
+        project.newest_id
     }
 
     /// Adds a record.

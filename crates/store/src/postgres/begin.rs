@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use kinora_contract::{Clock, Reading};
+use kinora_contract::{Clock, Reading, TaskId};
 use tokio_postgres::Row;
 
 use super::asked::Asked;
@@ -69,6 +69,7 @@ async fn try_begin<'a>(
     let marked = asked.add(mark(origin, judges.options));
     let tasks = asked.when(!needs.tasks.is_empty(), || lock_tasks(needs));
     let projects = asked.when(!needs.projects.is_empty(), || lock_projects(needs));
+    let newest = asked.when(needs.places > 0, || newest_ids(needs));
     let places = asked.when(needs.places > 0, || places(needs.places));
     let bound = asked.when(!needs.keys.is_empty(), || bindings(needs));
     let of_bound = asked.when(!needs.keys.is_empty(), || bound_tasks(needs));
@@ -103,6 +104,7 @@ async fn try_begin<'a>(
         batch.keep(rows::id(row)?, rows::read(row))?;
     }
     keep_projects(&mut batch, &answers.take(projects))?;
+    keep_newest(&mut batch, &answers.take(newest))?;
     let sums = match answers.take(sums).first() {
         Some(row) => Some(judges.summed.keep(row)?),
         None => fresh,
@@ -163,6 +165,31 @@ fn lock_projects(needs: &Needs) -> Statement {
         "SELECT {SUMS} FROM projects WHERE name = ANY($1) ORDER BY name FOR UPDATE"
     ))
     .texts(needs.projects.iter().cloned().collect())
+}
+
+/// The last ids of projects that accept tasks. A statement of its own: what the lock waited for is seen only after it.
+fn newest_ids(needs: &Needs) -> Statement {
+    Statement::new(
+        "SELECT n.name, (SELECT t.id FROM tasks t WHERE t.project = n.name AND t.phase <> 'expired' \
+         ORDER BY t.id DESC LIMIT 1) FROM unnest($1) AS n(name)",
+    )
+    .texts(needs.projects.iter().cloned().collect())
+}
+
+/// The last id of the newest millisecond stands for a task that was removed, or followed one from a wrong clock.
+fn keep_newest(batch: &mut Batch<'_>, found: &[Row]) -> Done<()> {
+    for row in found {
+        let Some(project) = batch.projects.get_mut(row.try_get::<_, &str>(0)?) else {
+            continue;
+        };
+        let newest_ms = project.newest_ms;
+        let id = row.try_get::<_, Option<&str>>(1)?;
+        let id = id.map(rows::parse_id).transpose()?;
+        project.newest_id = id
+            .filter(|id| id.created_at_ms() == newest_ms)
+            .unwrap_or(TaskId::last_of(newest_ms));
+    }
+    Ok(())
 }
 
 fn places(count: u64) -> Statement {

@@ -176,7 +176,7 @@ mod tests {
     fn a_notice_of_its_end_does_not_forget_a_task_that_was_already_read() {
         let clock: Arc<dyn kinora_contract::Clock> = Arc::new(ManualClock::at(NOW));
         let shared = Shared::new(&PostgresOptions::default(), &clock);
-        let mut task = task(1, "one").accepted(NOW);
+        let mut task = task(1, "one").accepted(id(1), NOW);
         task.state = State::Expired;
         let record = Arc::new(Record::accepted(1, task));
         let seen = Seen {

@@ -47,7 +47,7 @@ impl Operation for Insert {
     }
 
     fn bytes(&self) -> usize {
-        listed_bytes(&self.new.accepted(0))
+        listed_bytes(&self.new.accepted(self.new.id, 0))
     }
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<Outcome> {
@@ -59,12 +59,13 @@ impl Operation for Insert {
         }
         let seq = batch.places.next();
         let seq = seq.ok_or_else(|| corrupt("no place for a task".to_owned()))?;
-        let record = Arc::new(Record::accepted(seq, new.accepted(batch.now.wall_ms)));
+        let id = batch.next_id(&new.project, new.id);
+        let record = Arc::new(Record::accepted(seq, new.accepted(id, batch.now.wall_ms)));
         let load = load(&new.project, self.reserved, batch);
         if let Some(full) = new.bounds.refusal(record.charged_bytes, load) {
             return Ok(Outcome::Refused(full));
         }
-        if batch.find(new.id)?.is_some() {
+        if batch.find(id)?.is_some() {
             return Err(unavailable("the id is taken").into());
         }
         batch.insert(&record);
@@ -73,13 +74,13 @@ impl Operation for Insert {
             let binding = Binding {
                 fingerprint: idempotency.fingerprint.to_vec(),
                 expires_at_ms: until_ms,
-                task: new.id,
+                task: id,
             };
             let place = place(&new.project, idempotency);
             batch.bindings.insert(place.clone(), binding.clone());
             batch.new.bindings.push((place, binding));
         }
-        let callback = new.callback.clone().map(|callback| (new.id, callback));
+        let callback = new.callback.clone().map(|callback| (id, callback));
         batch.new.callbacks.extend(callback);
         Ok(Outcome::Inserted(record))
     }

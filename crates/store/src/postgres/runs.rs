@@ -60,7 +60,7 @@ mod tests {
     use crate::conformance::fixtures::{NOW, id, task};
 
     fn changed(number: u64, is_running: bool) -> Change {
-        let mut task = task(number, "one").accepted(NOW);
+        let mut task = task(number, "one").accepted(id(number), NOW);
         let mut lease = None;
         if is_running {
             task.state = State::Running;

@@ -52,12 +52,6 @@ impl Chores for ReferenceStore {
         Ok(ids.iter().map(|id| Ok(state.task(*id))).collect())
     }
 
-    async fn newest_below(&self, bound: TaskId) -> Result<Option<TaskId>, StoreError> {
-        let state = self.state();
-        let newest = state.records.range(..bound).next_back();
-        Ok(newest.map(|(id, _)| *id))
-    }
-
     async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
         Ok(self.state().gaps.all())
     }

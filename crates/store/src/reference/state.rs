@@ -43,6 +43,8 @@ pub(super) struct State {
     /// Of running tasks.
     pub(super) previews: BTreeMap<TaskId, Arc<[u8]>>,
     pub(super) gaps: Gaps,
+    /// Ids of the last accepted tasks of projects.
+    pub(super) newest: BTreeMap<String, TaskId>,
     pub(super) turns: Turns,
     /// The token of the last fetch of each project with unfinished tasks.
     pub(super) last_fetches: BTreeMap<String, u64>,
@@ -91,6 +93,7 @@ impl State {
             signing_key: None,
             previews: BTreeMap::new(),
             gaps: Gaps::opened(0, Vec::new()),
+            newest: BTreeMap::new(),
             turns: Turns::default(),
             last_fetches: BTreeMap::new(),
             alone: None,

@@ -143,32 +143,38 @@ impl State {
         {
             return Ok(earlier);
         }
-        let record = Arc::new(Record::accepted(self.next_number(), new.accepted(now_ms)));
+        let newest = self.newest.entry(project.clone()).or_default();
+        *newest = new.id.following(*newest);
+        let id = *newest;
+        let record = Arc::new(Record::accepted(
+            self.next_number(),
+            new.accepted(id, now_ms),
+        ));
         let refusal = new.bounds.refusal(record.charged_bytes, self.load(project));
         if let Some(full) = refusal {
             return Ok(self.forecasts.refuse(project, now_ms, new.bounds, full));
         }
-        if self.records.contains_key(&new.id) {
+        if self.records.contains_key(&id) {
             return Err(StoreError::Unavailable("the id is taken".into()));
         }
         self.put(Change {
-            id: new.id,
+            id,
             before: None,
             after: Some(record.clone()),
         });
         self.forecasts.admitted(project, now_ms);
-        self.gaps.accept(new.id.created_at_ms());
+        self.gaps.accept(id.created_at_ms());
         if let Some(idempotency) = &new.idempotency {
             let binding = Binding {
                 fingerprint: idempotency.fingerprint,
                 expires_at_ms: now_ms.saturating_add(idempotency.bound_ms),
-                task: new.id,
+                task: id,
             };
             let place = (project.clone(), idempotency.key.clone());
             self.bindings.insert(place, binding);
         }
         if let Some(callback) = &new.callback {
-            self.note_callback(new.id, callback);
+            self.note_callback(id, callback);
         }
         Ok(Insertion::Inserted(record.task.clone()))
     }

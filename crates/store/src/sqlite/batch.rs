@@ -79,6 +79,17 @@ impl<'a> Batch<'a> {
         self.standing.seq
     }
 
+    /// The id under which a task is accepted, after those of all others of its project.
+    pub(super) fn next_id(&mut self, project: &str, drawn: TaskId) -> Done<TaskId> {
+        if let Some(newest) = self.standing.newest.get_mut(project) {
+            *newest = drawn.following(*newest);
+            return Ok(*newest);
+        }
+        let id = drawn.following(rows::newest(self.conn, project)?);
+        self.standing.newest.insert(project.to_owned(), id);
+        Ok(id)
+    }
+
     /// A fencing token larger than all others; durable once the transaction is committed.
     pub(super) fn next_token(&mut self) -> Done<u64> {
         self.standing.token += 1;
@@ -294,6 +305,7 @@ impl<'a> Batch<'a> {
             self.standing.usages.charge(&charge.reversed());
         }
         self.endings.truncate(mark.endings);
+        self.standing.newest.clear();
     }
 
     /// All recorded changes, for readers of memory.

@@ -41,9 +41,10 @@ impl Operation for Insert {
         {
             return Ok(earlier);
         }
+        let id = batch.next_id(&new.project, new.id)?;
         let record = Arc::new(Record::accepted(
             batch.next_seq(),
-            new.accepted(batch.now.wall_ms),
+            new.accepted(id, batch.now.wall_ms),
         ));
         let (queue, usages) = (batch.queue(), &batch.standing().usages);
         let load = Load {
@@ -60,7 +61,7 @@ impl Operation for Insert {
             remember(new, idempotency, record.seq, batch)?;
         }
         if let Some(callback) = &new.callback {
-            delivery_rows::note_callback(batch.conn, new.id, callback)?;
+            delivery_rows::note_callback(batch.conn, id, callback)?;
         }
         Ok(Outcome::Inserted(record))
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kinora_contract::lifecycle::Record;
 use kinora_contract::{Clock, Stopwatch, TaskId, UnixMs};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 
 use super::fault::Done;
 use super::insert::{self, Bound};
@@ -80,17 +80,6 @@ impl Readers {
             Some(Bound::Same(id)) => self.find(memory, id),
             _ => Ok(None),
         }
-    }
-
-    /// The largest id below `bound`.
-    pub(super) fn newest_below(&self, bound: TaskId) -> Done<Option<TaskId>> {
-        self.with(|conn| {
-            let mut query =
-                conn.prepare_cached("SELECT id FROM tasks WHERE id < ?1 ORDER BY id DESC LIMIT 1")?;
-            let found = query.query_row([bound.to_string()], |row| row.get::<_, String>(0));
-            // An unreadable id is ignored.
-            Ok(found.optional()?.and_then(|id| id.parse().ok()))
-        })
     }
 
     /// Tasks of a project that ended at `from_ms` or later: the last ones to end, in the order of

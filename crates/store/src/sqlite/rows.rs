@@ -14,6 +14,17 @@ use super::sums::{self, Texts};
 pub(super) use crate::stored::files;
 use crate::{HELD_RESULTS_MAX, Holds, Usage, stored};
 
+/// The last id of a project; the first of all if it has no task.
+pub(super) fn newest(conn: &Connection, project: &str) -> Done<TaskId> {
+    let mut query = conn.prepare_cached(
+        "SELECT id FROM tasks WHERE project = ?1 AND phase <> 'expired' ORDER BY id DESC LIMIT 1",
+    )?;
+    let found = query.query_row([project], |row| row.get::<_, String>(0));
+    // An unreadable id is ignored.
+    let found = found.optional()?.and_then(|id| id.parse().ok());
+    Ok(found.unwrap_or_default())
+}
+
 /// The record with this id.
 pub(super) fn find(conn: &Connection, id: TaskId) -> Done<Option<Arc<Record>>> {
     let mut query = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1"))?;

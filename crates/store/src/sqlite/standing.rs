@@ -1,6 +1,10 @@
 //! The writer's memory of the database, which saves it queries: the queue, the sums, and the issued
 //! numbers. Only the writer uses it; it is read when the store is opened.
 
+use std::collections::HashMap;
+
+use kinora_contract::TaskId;
+
 use crate::gap::Gaps;
 use crate::queue::Index;
 use crate::usages::Usages;
@@ -14,6 +18,8 @@ pub(super) struct Standing {
     pub(super) usages: Usages,
     /// Whether this process follows one that died, and may die too.
     pub(super) unsettled: bool,
+    /// Ids of the last accepted tasks of projects; read again after a transaction that failed.
+    pub(super) newest: HashMap<String, TaskId>,
     /// Largest issued place.
     pub(super) seq: u64,
     /// Largest issued fencing token.

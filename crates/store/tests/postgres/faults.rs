@@ -58,24 +58,31 @@ async fn a_connection_that_is_killed_under_load_costs_no_task() {
     let writers = (0..8).map(|writer| {
         let site = site.clone();
         tokio::spawn(async move {
+            let mut last = None;
             for number in 0..40 {
                 let new = task(100 * writer + number, "one");
                 let inserted = site.tasks.insert(new).await.unwrap();
                 assert!(matches!(inserted, Insertion::Inserted(_)), "{inserted:?}");
+                last = Some(inserted);
             }
+            last
         })
     });
     let writers: Vec<_> = writers.collect();
     for _ in 0..3 {
         tokio::task::block_in_place(|| Server::shared().run(&url, kill));
     }
+    let mut last = None;
     for writer in writers {
-        writer.await.unwrap();
+        last = writer.await.unwrap();
     }
     let counted = "SELECT (SELECT count(*) FROM tasks), tasks, waiting, unfinished FROM projects";
     assert_eq!(Server::shared().run(&url, counted), "320|320|320|320");
     // The connection for reads is made anew as well.
-    assert_eq!(site.task("one", 1).await.state, State::Waiting);
+    let Some(Insertion::Inserted(last)) = last else {
+        panic!("{last:?}")
+    };
+    assert_eq!(site.tasks.get("one", last.id).await.unwrap(), Some(last));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

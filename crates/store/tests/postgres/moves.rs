@@ -115,8 +115,8 @@ async fn assert_work_goes_on(site: &Site) {
     site.fetch_all().await;
     let claims = site.claim(100).await;
     assert_eq!(claims.len(), 6);
-    let of_five = claims.iter().find(|one| one.task.id == id(5)).unwrap();
-    assert_eq!(of_five.task.attempt, 2);
+    let of_six = claims.iter().find(|one| one.task.id == id(6)).unwrap();
+    assert_eq!(of_six.task.attempt, 2);
     // Of the old store's tokens there were fewer than ten.
     let token = |lease: &kinora_store::Lease| lease.token;
     assert!(claims.iter().all(|claim| token(&claim.lease) > 9));

@@ -128,11 +128,6 @@ impl Chores for SeenStore {
         self.way.there_and_back(self.inner.chores.known(ids)).await
     }
 
-    async fn newest_below(&self, bound: TaskId) -> Result<Option<TaskId>, StoreError> {
-        let call = self.inner.chores.newest_below(bound);
-        self.way.there_and_back(call).await
-    }
-
     async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
         self.inner.chores.gaps().await
     }

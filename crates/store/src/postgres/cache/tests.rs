@@ -17,7 +17,7 @@ fn cache() -> (Arc<ManualClock>, Cache) {
 }
 
 fn seen(progress: u8, version: u64) -> Seen {
-    let mut task = task(1, "one").accepted(NOW);
+    let mut task = task(1, "one").accepted(id(1), NOW);
     task.progress = progress;
     Seen {
         record: Arc::new(Record::accepted(1, task)),
@@ -26,7 +26,7 @@ fn seen(progress: u8, version: u64) -> Seen {
 }
 
 fn ended(version: u64) -> Seen {
-    let mut task = task(1, "one").accepted(NOW);
+    let mut task = task(1, "one").accepted(id(1), NOW);
     task.state = State::Expired;
     Seen {
         record: Arc::new(Record::accepted(1, task)),

@@ -7,7 +7,7 @@ use kinora_contract::{Reading, Task, TaskId};
 
 use super::super::opening::read_gap;
 use super::super::statement::Statement;
-use super::super::{PostgresStore, chores, rows};
+use super::super::{PostgresStore, chores};
 use crate::{
     Chore, ChoreDone, ChoreRequest, Chores, ExpiryCursor, Gap, Postpone, StoreError, SweepRequest,
     Swept,
@@ -46,15 +46,6 @@ impl Chores for PostgresStore {
             })
         };
         Ok(found.into_iter().map(task).collect())
-    }
-
-    async fn newest_below(&self, bound: TaskId) -> Result<Option<TaskId>, StoreError> {
-        let ask = "SELECT id FROM tasks WHERE id < $1 ORDER BY id DESC LIMIT 1";
-        let found = self
-            .reader
-            .query(Statement::new(ask).text(bound.to_string()))
-            .await?;
-        Ok(found.first().map(rows::id).transpose()?)
     }
 
     async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {

@@ -56,11 +56,6 @@ impl Chores for SqliteStore {
         self.read(None, read).await
     }
 
-    async fn newest_below(&self, bound: TaskId) -> Result<Option<TaskId>, StoreError> {
-        let read = move |readers: &Readers, _: &Memory| readers.newest_below(bound);
-        self.read(None, read).await
-    }
-
     async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
         Ok(self.memory.gaps())
     }

@@ -51,13 +51,13 @@ async fn add_keys(site: &Site) {
         .unwrap();
 }
 
-/// Tasks in every phase. 1 and 2 wait with keys, 2 is urgent, 3 has references that are wanted, 4 has them, 5 runs with a ticket, 6
-/// ran before, 7 is completed, 8 failed, 9 was cancelled while it ran, 10 has expired, 11 is a completed draft, 12 was
+/// Tasks in every phase. 1 and 2 wait with keys, 2 is urgent, 3 has references that are wanted, 0 has them, 5 ran before, 6 runs with a
+/// ticket, 7 is completed, 8 failed, 9 was cancelled while it ran, 4 has expired, 11 is a completed draft, 12 was
 /// deleted while it had a ticket, and so was 13, the newest.
 pub(super) async fn fill(site: &Site) {
     add_keys(site).await;
     told::add_webhooks(site).await;
-    for number in [10, 7, 8, 9, 12] {
+    for number in [4, 7, 8, 9, 12] {
         site.submit(number, "two").await;
     }
     let [expired, done, failed, withdrawn, abandoned] = &site.claim(5).await[..] else {
@@ -88,18 +88,18 @@ pub(super) async fn fill(site: &Site) {
     };
     let mut draft = with_images(11, "three", 1);
     draft.spec.draft = true;
-    site.submit_all([draft, with_images(4, "one", 2)]).await;
+    site.submit_all([draft, with_images(0, "one", 2)]).await;
     site.fetch_all().await;
     let made = site.claim_one().await;
     assert_eq!(made.task.id, id(11));
     site.complete(&made).await.unwrap();
-    for (number, attempt) in [(6, Attempt::Counts), (5, Attempt::Forgiven)] {
+    for (number, attempt) in [(5, Attempt::Counts), (6, Attempt::Forgiven)] {
         site.submit(number, "four").await;
         let claims = site.claim(9).await;
         for claim in claims {
             let is_it = claim.task.id == id(number);
             let attempt = if is_it { attempt } else { Attempt::Forgiven };
-            match number == 5 && is_it {
+            match number == 6 && is_it {
                 true => site.renew(&claim.lease, ticket.clone()).await.unwrap(),
                 false => site.work.release(&claim.lease, attempt).await.unwrap(),
             }
