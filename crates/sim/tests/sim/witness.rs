@@ -142,7 +142,10 @@ impl Witness {
 
     /// Worker `k` was told that it has this lease, and may believe so until then.
     pub(crate) fn believes(&self, k: usize, lease: &Lease, until_ms: u64) {
-        lock(&self.beliefs).insert((k, lease.task.to_string()), until_ms);
+        let mut beliefs = lock(&self.beliefs);
+        let belief = beliefs.entry((k, lease.task.to_string())).or_default();
+        // A renewal that was asked for before another may be answered after it.
+        *belief = until_ms.max(*belief);
     }
 
     /// Until when worker `k` may believe that it has this task.
