@@ -14,11 +14,11 @@ use super::rows::parse_id;
 use super::shared::Shared;
 use super::statement::Statement;
 use crate::StoreError;
-use crate::queue::{Picture, QueuePlace, Runs, Turns, Waits};
+use crate::queue::{Picture, QueuePlace, Runs, STARTS_MAX, Turns, Waits};
 
-/// Maximum number of tasks read in each place of the queue, over all projects: tasks further back
-/// have no position.
-const READ_MAX: u64 = 20_000;
+/// Maximum number of tasks of each model that are read in each place of the queue, shared evenly by
+/// the projects: tasks further back have no position.
+const READ_MAX: u64 = 5_000;
 /// Age of a reading at which the next one starts, as a multiple of the time that it took.
 const REST: u32 = 10;
 
@@ -117,16 +117,43 @@ impl Pictures {
     }
 }
 
-async fn read(reader: &Reader) -> Result<Picture, StoreError> {
-    let part = |place: i16| {
+/// Asks for the heads of the projects' lines: by the index of each model's line, so that the work
+/// does not grow with the queue. The recursion goes through the models of a project.
+fn ask() -> Statement {
+    let columns =
+        "p.name, p.turn, t.id, t.seq, t.model, t.cost, t.place, t.progress, q.turn_now, t.priority";
+    let line = |place: i16| {
+        let next = |condition: &str| {
+            format!(
+                "(SELECT model FROM tasks WHERE project = p.name AND place = {place} {condition} \
+                 ORDER BY model LIMIT 1)"
+            )
+        };
+        let (first, others) = (next(""), next("AND model > m.model"));
         format!(
-            "(SELECT p.name, p.turn, t.id, t.seq, t.model, t.cost, t.place, t.progress, q.turn_now, t.priority \
-             FROM queue q CROSS JOIN tasks t JOIN projects p ON p.name = t.project WHERE t.place = {place} \
-             ORDER BY row_number() OVER (PARTITION BY t.project ORDER BY t.priority, t.seq), t.seq LIMIT $1)"
+            "(SELECT {columns} FROM queue q CROSS JOIN (\
+               SELECT name, turn, least($1 / count(*) OVER () + 1, $2) AS each FROM projects \
+               WHERE waiting > 0 ORDER BY turn LIMIT $1\
+             ) p CROSS JOIN LATERAL (\
+               WITH RECURSIVE m(model) AS ({first} UNION ALL SELECT {others} FROM m WHERE m.model IS NOT NULL) \
+               SELECT model FROM m WHERE model IS NOT NULL\
+             ) m CROSS JOIN LATERAL (\
+               SELECT * FROM tasks WHERE project = p.name AND model = m.model AND place = {place} \
+               ORDER BY priority, seq LIMIT p.each) t)"
         )
     };
-    let ask = [1, 2, 3, 4].map(part).join(" UNION ALL ");
-    let rows = reader.query(Statement::new(ask).int(READ_MAX)).await?;
+    // Few at a time are fetched or run.
+    let few = |place: i16| {
+        format!(
+            "(SELECT {columns} FROM queue q CROSS JOIN tasks t JOIN projects p ON p.name = t.project \
+             WHERE t.place = {place} LIMIT $1)"
+        )
+    };
+    Statement::new([line(1), line(2), few(3), few(4)].join(" UNION ALL "))
+}
+
+async fn read(reader: &Reader) -> Result<Picture, StoreError> {
+    let rows = reader.query(ask().int(READ_MAX).int(STARTS_MAX)).await?;
     let (mut waiting, mut running, mut turns) = (Vec::new(), Vec::new(), Vec::new());
     let mut now = 0;
     for row in &rows {

@@ -21,6 +21,7 @@ use super::share::Share;
 use crate::task::Full;
 use crate::{ClaimRequest, Insertion, QueueBounds, RetryAfter};
 pub(crate) use board::{Picture, Runs, Waits};
+pub(crate) use play::STARTS_MAX;
 
 use board::Board;
 use forecast::{Outlook, Positions};

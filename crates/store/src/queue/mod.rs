@@ -15,7 +15,7 @@ mod turns;
 
 pub(crate) use change::Change;
 pub(crate) use claiming::Claiming;
-pub(crate) use forecasts::{Forecasts, Picture, Runs, Waits};
+pub(crate) use forecasts::{Forecasts, Picture, Runs, STARTS_MAX, Waits};
 pub(crate) use index::Index;
 pub(crate) use place::QueuePlace;
 pub(crate) use share::Share;

@@ -14,9 +14,9 @@ use super::super::turns::Turns;
 use super::board::{Board, Running, Waiting};
 
 /// Maximum number of simulated starts; later ones are unknown.
-const STARTS_MAX: usize = 1_000;
+pub(crate) const STARTS_MAX: u64 = 1_000;
 /// The same, for future tasks.
-const STARTS_TO_COME_MAX: usize = 256;
+const STARTS_TO_COME_MAX: u64 = 256;
 /// The latest time of a forecast.
 const HORIZON_MS: u64 = RETRY_AFTER_SECONDS_MAX * 1000;
 
@@ -132,7 +132,7 @@ pub(super) fn play(board: &Board, group: &Group<'_>, whose: Whose, now: Duration
         Whose::Claimable | Whose::Waiting => (STARTS_MAX, u64::MAX),
     };
     let mut starts = Vec::new();
-    while starts.len() < starts_max && play.now_ms <= horizon_ms {
+    while (starts.len() as u64) < starts_max && play.now_ms <= horizon_ms {
         while play.ends.len() >= slots {
             play.end_one();
         }
