@@ -9,6 +9,7 @@ mod availability;
 mod body;
 mod buffers;
 mod cancel;
+mod circuits;
 mod conditional;
 mod content;
 mod context;

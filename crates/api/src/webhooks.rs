@@ -1,11 +1,13 @@
 //! Delivers events to webhooks: takes due deliveries from the store, posts them through the guarded
-//! fetcher, and stores the outcome. Any number of processes may deliver. A delivery is leased, and
-//! another process repeats it if the first one dies.
+//! fetcher, and stores the outcomes. Any number of processes may deliver. A delivery is leased, and
+//! another process repeats it if the first one dies. One commit stores the outcomes that are there
+//! and leases the next deliveries, so a receiver gets its backlog at its own speed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::{join, join_all};
 use kinora_contract::limits::{
     WEBHOOK_DELIVERIES_EACH_MAX, WEBHOOK_DELIVERIES_MAX, WEBHOOK_SECONDS,
 };
@@ -13,7 +15,7 @@ use kinora_contract::webhook::{
     Event, ID_HEADER, SIGNATURE_HEADER, TEST_EVENT, TIMESTAMP_HEADER, event_type, pause_ms,
     signatures,
 };
-use kinora_contract::{State, TaskId, TraceContext};
+use kinora_contract::{State, Stopwatch, TaskId, TraceContext};
 use kinora_fetch::{FetchError, Fetcher, Post};
 use kinora_store::{
     Answer, DeliveryDone, DeliveryNext, DeliveryRequest, DueDelivery, Outage, StoreError,
@@ -27,6 +29,7 @@ use tokio::sync::watch::error::RecvError;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::circuits::{Circuits, Pass};
 use crate::listen::Serving;
 use crate::state::Api;
 
@@ -36,6 +39,10 @@ const LOOK_EVERY: Duration = Duration::from_secs(3);
 /// Pause after the end of a task before a look, so that one look covers several ends in quick
 /// succession.
 const GATHER: Duration = Duration::from_millis(50);
+/// Pause after a look that found only deliveries to receivers that keep failing.
+const POSTPONED_PAUSE: Duration = Duration::from_millis(100);
+/// Pause between two removals of deliveries beyond the limits.
+const TRIM_EVERY: Duration = Duration::from_secs(10);
 /// Longer than an attempt and its settlement take. When it ends, another process may take the
 /// delivery.
 const LEASE_MS: u64 = 60_000;
@@ -47,10 +54,9 @@ const UNREADABLE_MS: u64 = 60_000;
 /// Makes the webhook deliveries of a process.
 #[derive(Debug)]
 pub struct Deliverer {
-    /// The service that renders the task objects.
-    pub api: Api,
-    /// Connects only to addresses from which references may be fetched.
-    pub fetcher: Fetcher,
+    api: Api,
+    fetcher: Fetcher,
+    circuits: Circuits,
 }
 
 /// An event, with the trace of its task.
@@ -68,6 +74,16 @@ enum Unsent {
 }
 
 impl Deliverer {
+    /// With the service that renders the task objects, and a fetcher that connects only to addresses
+    /// from which references may be fetched.
+    pub fn new(api: Api, fetcher: Fetcher) -> Self {
+        Self {
+            circuits: Circuits::new(api.clock.clone()),
+            api,
+            fetcher,
+        }
+    }
+
     /// Delivers until `stop`, then drops deliveries in progress; they are repeated when their
     /// leases end.
     pub fn deliver(self, stop: CancellationToken) -> Serving {
@@ -79,13 +95,20 @@ impl Deliverer {
         let own = Arc::new(self);
         let mut hints = own.api.webhooks.delivery_hints();
         let mut under_way = JoinSet::new();
+        let mut done = Vec::new();
+        let mut since_trim = Stopwatch::start(&own.api.clock);
         loop {
+            done.extend(std::iter::from_fn(|| under_way.try_join_next()).flatten());
+            let is_idle = !done.is_empty() && done.iter().all(is_postponed);
+            // Outcomes first: they free places of their webhooks.
+            let settled = join_all(done.drain(..).map(|one| own.settle(one)));
             let request = DeliveryRequest {
                 count: WEBHOOK_DELIVERIES_MAX.saturating_sub(under_way.len()),
                 each: WEBHOOK_DELIVERIES_EACH_MAX,
                 lease_ms: LEASE_MS,
             };
-            match own.api.webhooks.take_deliveries(request).await {
+            let (_, taken) = join(settled, own.api.webhooks.take_deliveries(request)).await;
+            match taken {
                 Ok(due) => {
                     outage.note_success();
                     for one in due {
@@ -94,56 +117,99 @@ impl Deliverer {
                 }
                 Err(error) => outage.note_failure(&error),
             }
+            if since_trim.elapsed() >= TRIM_EVERY {
+                since_trim.restart();
+                own.trim().await;
+            }
+            let pace = if is_idle {
+                POSTPONED_PAUSE
+            } else {
+                Duration::ZERO
+            };
             tokio::select! {
                 biased;
-                () = stop.cancelled() => return,
-                () = wait(&mut hints, &mut under_way) => {}
+                () = stop.cancelled() => {
+                    let last = std::iter::from_fn(|| under_way.try_join_next()).flatten();
+                    join_all(last.map(|one| own.settle(one))).await;
+                    return;
+                }
+                ended = wait(&mut hints, &mut under_way, pace) => done.extend(ended),
             }
         }
     }
 
-    async fn deliver_one(self: Arc<Self>, due: DueDelivery) {
-        let (answer, next) = match self.message(&due).await {
-            Ok(message) => self.attempt(&due, message).await,
-            Err(Unsent::Gone(why)) => (Err(why.to_owned()), DeliveryNext::Failed),
-            Err(Unsent::NotYet(after_ms, why)) => (Err(why), DeliveryNext::Again { after_ms }),
+    /// Makes one attempt, unless its receiver keeps failing.
+    async fn deliver_one(self: Arc<Self>, due: DueDelivery) -> DeliveryDone {
+        let (answer, next) = match self.pass(&due) {
+            Ok(pass) => match self.message(&due).await {
+                Ok(message) => self.attempt(&due, message, pass).await,
+                Err(Unsent::Gone(why)) => (Err(why.to_owned()), DeliveryNext::Failed),
+                Err(Unsent::NotYet(after_ms, why)) => (Err(why), DeliveryNext::Again { after_ms }),
+            },
+            Err(wait) => (Err("the receiver keeps failing".to_owned()), later(wait)),
         };
-        let outcome = match next {
+        DeliveryDone {
+            number: due.number,
+            token: due.token,
+            answer,
+            next,
+        }
+    }
+
+    /// The right to an attempt at the receiver, or how long to wait. An operator's test always
+    /// passes.
+    fn pass(&self, due: &DueDelivery) -> Result<Option<Pass>, Duration> {
+        match due.task {
+            Some(_) => self.circuits.enter(&due.project, &due.url).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    async fn settle(&self, done: DeliveryDone) {
+        let outcome = match done.next {
             DeliveryNext::Delivered => "delivered",
             DeliveryNext::Again { .. } => "retried",
+            DeliveryNext::Later { .. } => "postponed",
             DeliveryNext::Failed => "failed",
             DeliveryNext::Gone => "gone",
         };
         counter!("kinora_webhook_deliveries_total", "outcome" => outcome).increment(1);
-        let (number, event) = (due.number, due.event);
+        let (number, answer) = (done.number, &done.answer);
         // Omits the URL: its path may be a secret.
-        match next {
-            DeliveryNext::Delivered => tracing::debug!(number, event, "webhook delivered"),
-            DeliveryNext::Again { .. } => {
-                tracing::debug!(
-                    number,
-                    event,
-                    ?answer,
-                    "webhook delivery failed; retrying later"
-                );
-            }
+        match done.next {
             DeliveryNext::Failed | DeliveryNext::Gone => {
-                tracing::warn!(number, event, ?answer, outcome, "webhook delivery given up");
+                tracing::warn!(number, ?answer, outcome, "webhook delivery given up");
             }
+            _ => tracing::debug!(number, ?answer, outcome, "webhook delivery attempted"),
         }
-        let done = DeliveryDone {
-            number,
-            token: due.token,
-            answer,
-            next,
-        };
         if let Err(error) = self.api.webhooks.settle_delivery(done).await {
             tracing::warn!(%error, number, "webhook delivery outcome not stored; delivery will be repeated");
         }
     }
 
+    /// Removes deliveries beyond the limits of their webhooks.
+    async fn trim(&self) {
+        match self.api.webhooks.trim_deliveries().await {
+            Ok(0) => {}
+            Ok(dropped) => {
+                counter!("kinora_webhook_deliveries_total", "outcome" => "dropped")
+                    .increment(dropped);
+                tracing::warn!(
+                    dropped,
+                    "webhook deliveries dropped: too many pending; see `kinora webhooks list`"
+                );
+            }
+            Err(error) => tracing::debug!(%error, "webhook deliveries not trimmed"),
+        }
+    }
+
     /// Sends the event once, signed at this time.
-    async fn attempt(&self, due: &DueDelivery, message: Message) -> (Answer, DeliveryNext) {
+    async fn attempt(
+        &self,
+        due: &DueDelivery,
+        message: Message,
+        pass: Option<Pass>,
+    ) -> (Answer, DeliveryNext) {
         let Message { body, trace } = message;
         let mut span = self.api.tracer.trail(trace).span("webhook");
         span.set("kinora.attempt", due.attempts);
@@ -166,14 +232,24 @@ impl Deliverer {
         let sent = self.fetcher.post(post).await;
         kinora_crash::point("api.delivered");
         describe(span.of_kind(Kind::Client), &sent);
+        let retry_after = match &sent {
+            Err(error) if !error.is_of_reference() => error.retry_after(),
+            _ => None,
+        };
         let answer = sent.map_err(|error| error.failure().message);
-        let next = match answer {
-            Ok(200..=299) => DeliveryNext::Delivered,
-            Ok(410) => DeliveryNext::Gone,
+        let next = match (&answer, retry_after) {
+            (_, Some(wait)) => return (answer, later(wait)),
+            (Ok(200..=299), _) => DeliveryNext::Delivered,
+            (Ok(410), _) => DeliveryNext::Gone,
             _ => pause_ms(due.attempts).map_or(DeliveryNext::Failed, |after_ms| {
                 DeliveryNext::Again { after_ms }
             }),
         };
+        match (pass, next) {
+            (Some(pass), DeliveryNext::Delivered | DeliveryNext::Gone) => pass.succeed(),
+            (Some(pass), _) => pass.fail(),
+            (None, _) => {}
+        }
         (answer, next)
     }
 
@@ -235,16 +311,31 @@ fn describe(mut span: Span, sent: &Result<u16, FetchError>) {
     }
 }
 
-/// Waits until a delivery may be due.
-async fn wait(hints: &mut watch::Receiver<u64>, under_way: &mut JoinSet<()>) {
+/// Due again after `wait`, without an attempt.
+fn later(wait: Duration) -> DeliveryNext {
+    let after_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX);
+    DeliveryNext::Later { after_ms }
+}
+
+const fn is_postponed(done: &DeliveryDone) -> bool {
+    matches!(done.next, DeliveryNext::Later { .. })
+}
+
+/// Waits until a delivery may be due, and at least for `pace`; returns a delivery that has ended.
+async fn wait(
+    hints: &mut watch::Receiver<u64>,
+    under_way: &mut JoinSet<DeliveryDone>,
+    pace: Duration,
+) -> Option<DeliveryDone> {
+    tokio::time::sleep(pace).await;
     tokio::select! {
         biased;
-        // A slot of its webhook is free. If the delivery panicked, the panic is in the log and the
+        // A place of its webhook is free. If the delivery panicked, the panic is in the log and the
         // lease will end.
-        Some(_) = under_way.join_next() => {}
+        Some(ended) = under_way.join_next() => ended.ok(),
         // Without hints, rely on the regular looks.
-        Ok(()) = hinted(hints) => {}
-        () = tokio::time::sleep(LOOK_EVERY) => {}
+        Ok(()) = hinted(hints) => None,
+        () = tokio::time::sleep(LOOK_EVERY) => None,
     }
 }
 
@@ -281,16 +372,23 @@ mod tests {
     async fn the_end_of_a_task_shortens_the_wait_for_the_next_look() {
         let (ended, mut hints) = watch::channel(0);
         let mut under_way = JoinSet::new();
-        let mut waited = async |under_way: &mut JoinSet<()>| {
+        let mut waited = async |under_way: &mut JoinSet<DeliveryDone>| {
             let begun = Instant::now();
-            wait(&mut hints, under_way).await;
+            wait(&mut hints, under_way, Duration::ZERO).await;
             begun.elapsed()
         };
         assert_eq!(waited(&mut under_way).await, LOOK_EVERY);
         ended.send_modify(|count| *count += 1);
         assert_eq!(waited(&mut under_way).await, GATHER);
         assert_eq!(waited(&mut under_way).await, LOOK_EVERY, "heard once");
-        under_way.spawn(async {});
+        under_way.spawn(async {
+            DeliveryDone {
+                number: 1,
+                token: 1,
+                answer: Ok(200),
+                next: DeliveryNext::Delivered,
+            }
+        });
         assert_eq!(waited(&mut under_way).await, Duration::ZERO);
         drop(ended);
         assert_eq!(waited(&mut under_way).await, LOOK_EVERY);

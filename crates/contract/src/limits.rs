@@ -100,6 +100,7 @@ limits! {
     WEBHOOK_LOG_MAX: u64 = 10_000, "deliveries", "Number of deliveries kept for each webhook; older ones that were delivered or given up are deleted";
     WEBHOOK_ROTATION_HOURS: u64 = 24, "hours", "How long deliveries are also signed with the old secret after a rotation";
     TRACE_SPANS_MAX: usize = 2_048, "spans", "Maximum number of spans that wait for export to the trace collector; further ones are dropped";
+    WEBHOOK_PENDING_MAX: u64 = 10_000, "deliveries", "Number of pending deliveries kept for each webhook; further ones that have been due longest are dropped";
     WEBHOOKS_MAX: usize = 16, "webhooks", "Maximum number of webhooks of a project";
     RETENTION_HOURS: u64 = 168, "hours", "Retention of a finished task and its files";
     CLOCK_SETTLE_SECONDS: u64 = 600, "seconds", "How long the wall clock and the monotonic clock must agree before anything expires";

@@ -149,7 +149,8 @@ impl Fetcher {
     }
 
     /// Posts to a webhook, and returns the status of the answer, without reading its body.
-    /// Redirects count as answers.
+    /// Redirects count as answers. The body counts towards the bytes that the project may transfer
+    /// in an hour.
     ///
     /// # Errors
     /// [`FetchError`] if there is no answer.
@@ -159,7 +160,10 @@ impl Fetcher {
         let posted = async {
             let mut patience = Patience::new(&self.options, &self.clock);
             let project = message.project;
+            let bytes = u64::try_from(message.body.len()).unwrap_or(u64::MAX);
+            let mut reserved = self.reserve(project, bytes)?;
             let connection = self.reach(&url, project, &mut patience).await?;
+            reserved.count(bytes);
             let asked = ask(post(&url, message.headers, message.body), connection).await;
             Ok(asked.map_err(FetchError::Unreachable)?.status())
         };

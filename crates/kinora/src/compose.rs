@@ -74,10 +74,7 @@ pub(crate) async fn service(
         lost: kinora_api::LostFiles::default(),
         stopping: CancellationToken::new(),
     };
-    let deliverer = Deliverer {
-        api: api.clone(),
-        fetcher: fetcher(config)?,
-    };
+    let deliverer = Deliverer::new(api.clone(), fetcher(config)?);
     let worker = worker(config, opened, lineup)?;
     Ok(Service {
         stores,

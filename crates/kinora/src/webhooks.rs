@@ -94,6 +94,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
         old_secret: None,
         created_at_ms: SystemClock.now_ms(),
         disabled_at_ms: None,
+        dropped: 0,
     };
     let added = store.change_webhook(WebhookChange::Add(webhook)).await;
     if !added.map_err(failed)? {

@@ -52,6 +52,7 @@ impl From<&MovedWebhook> for Webhook {
             url: moved.url,
             created_at_ms: moved.created_at_ms,
             disabled_at_ms: moved.disabled_at_ms,
+            dropped: 0,
         }
     }
 }

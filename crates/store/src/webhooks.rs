@@ -10,6 +10,8 @@ use crate::StoreError;
 
 /// Maximum time until a delivery is due: longer than every pause between attempts.
 pub(crate) const AHEAD_MS_MAX: u64 = 25 * 60 * 60 * 1000;
+/// Maximum number of deliveries of one kind that a trim removes from a webhook.
+pub(crate) const TRIM_STEP: u64 = 2_000;
 
 /// Webhooks, for operators.
 #[async_trait]
@@ -47,12 +49,20 @@ pub trait Deliveries: Webhooks {
     ) -> Result<Vec<DueDelivery>, StoreError>;
 
     /// Stores the result of an attempt, unless its lease has ended and another process holds the
-    /// delivery. Removes the webhook's oldest finished deliveries beyond
-    /// [`kinora_contract::limits::WEBHOOK_LOG_MAX`].
+    /// delivery.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
     async fn settle_delivery(&self, done: DeliveryDone) -> Result<(), StoreError>;
+
+    /// Removes of each webhook the oldest finished deliveries beyond
+    /// [`kinora_contract::limits::WEBHOOK_LOG_MAX`], and the pending ones that have been due longest
+    /// beyond [`kinora_contract::limits::WEBHOOK_PENDING_MAX`], a limited number of them at a time.
+    /// Returns the number of pending ones.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be written now.
+    async fn trim_deliveries(&self) -> Result<u64, StoreError>;
 
     /// A counter that moves when a task has ended, so that deliveries may be due. Only a hint that
     /// shortens waiting; polling must be enough.
@@ -77,6 +87,8 @@ pub struct Webhook {
     pub created_at_ms: UnixMs,
     /// When its receiver reported that it is gone. It gets no more events.
     pub disabled_at_ms: Option<UnixMs>,
+    /// How many of its pending deliveries were dropped because too many were pending.
+    pub dropped: u64,
 }
 
 impl Webhook {
@@ -254,6 +266,11 @@ pub enum DeliveryNext {
         /// The pause.
         after_ms: u64,
     },
+    /// The delivery was not attempted, which costs no attempt, and is due after a pause.
+    Later {
+        /// The pause.
+        after_ms: u64,
+    },
     /// The delivery is given up.
     Failed,
     /// The receiver is gone: the webhook is disabled, and all its deliveries are given up. If the
@@ -266,7 +283,7 @@ impl DeliveryNext {
     pub(crate) const fn state(self) -> DeliveryState {
         match self {
             Self::Delivered => DeliveryState::Delivered,
-            Self::Again { .. } => DeliveryState::Pending,
+            Self::Again { .. } | Self::Later { .. } => DeliveryState::Pending,
             Self::Failed | Self::Gone => DeliveryState::Failed,
         }
     }
@@ -274,7 +291,7 @@ impl DeliveryNext {
     /// When it is due again.
     pub(crate) const fn due_ms(self, now_ms: UnixMs) -> UnixMs {
         match self {
-            Self::Again { after_ms } => now_ms.saturating_add(after_ms),
+            Self::Again { after_ms } | Self::Later { after_ms } => now_ms.saturating_add(after_ms),
             Self::Delivered | Self::Failed | Self::Gone => 0,
         }
     }

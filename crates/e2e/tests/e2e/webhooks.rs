@@ -1,6 +1,7 @@
 //! Webhooks: the end of a task is told to the receivers of its project, signed so that the official SDK believes it,
 //! at least once, whatever dies meanwhile, and to nobody else.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 
 use kinora_contract::webhook::pause_ms;
@@ -264,6 +265,35 @@ fn a_receiver_that_hangs_holds_up_no_other_project() {
     assert_eq!(posted[0].event()["data"]["id"], video.id());
     assert!(hanging.connections() < 12, "after all that hang");
     assert!(hanging.open_max() <= 4, "{}", hanging.open_max());
+}
+
+/// The receiver that fails is a third party: many events do not become many posts to it.
+#[test]
+fn p08_a_receiver_that_keeps_failing_gets_a_probe_until_it_is_back() {
+    const EVENTS: usize = 60;
+    let (data, failing, polite) = (DataFolder::default(), Receiver::start(), Receiver::start());
+    let server = serve(&data).start();
+    failing.answer(500);
+    let (id, _) = add(&data, &["--url", &failing.url("hook")]);
+    add(&data, &["--url", &polite.url("hook")]);
+    for _ in 0..EVENTS {
+        end(&server, &slow());
+    }
+    polite.wait_for(EVENTS);
+    let refused = failing.posted().len();
+    assert!((5..EVENTS / 2).contains(&refused), "{refused} posts");
+    let waits = log(&data, &id);
+    let untried = waits.iter().filter(|one| one["attempts"] == 0).count();
+    assert!(untried > 0, "those that wait lose no attempt: {waits:#?}");
+    failing.answer(200);
+    until("everything that waited", || {
+        let posted = failing.posted();
+        let ids: BTreeSet<&str> = posted[refused..]
+            .iter()
+            .map(|one| one.header("webhook-id"))
+            .collect();
+        (ids.len() >= EVENTS).then_some(())
+    });
 }
 
 #[test]

@@ -8,8 +8,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use kinora_fetch::{
-    Cause, FetchError, Fetcher, Lookup, LookupError, Options, Reached, Request, SystemInterfaces,
-    SystemResolver,
+    Cause, FetchError, Fetcher, Lookup, LookupError, Options, Post, Reached, Request,
+    SystemInterfaces, SystemResolver,
 };
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -367,4 +367,34 @@ async fn p15_a_body_has_the_time_that_its_size_needs_and_an_endless_one_a_short_
         assert!(!error.is_transient(), "it is fetched once");
         assert!(began.elapsed() < LONG / 2, "{path}");
     }
+}
+
+/// Otherwise events to webhooks would be traffic without a bound against whoever a project names.
+#[tokio::test]
+async fn p15_what_a_project_posts_counts_towards_its_hour() {
+    let server = Server::start(|_| ok(&[])).await;
+    let bounded = Options {
+        project_bytes_per_hour: Some(1_200),
+        ..options()
+    };
+    let shared = Shared::new(bounded, &Arc::new(Names::default()));
+    let url = server.url("/hook");
+    for project in ["hungry", "polite"] {
+        let post = || {
+            shared.fetcher.post(Post {
+                project,
+                url: &url,
+                headers: &[],
+                body: vec![b'x'; 600].into(),
+                limit: LONG,
+            })
+        };
+        for _ in 0..2 {
+            assert_eq!(post().await.unwrap(), 200);
+        }
+        let error = post().await.unwrap_err();
+        assert!(error.retry_after() > Some(Duration::ZERO), "{error:?}");
+        assert!(!error.is_of_reference(), "{error:?}");
+    }
+    assert_eq!(server.heads().len(), 4);
 }

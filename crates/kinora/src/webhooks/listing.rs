@@ -17,6 +17,7 @@ pub(super) fn webhooks_table(webhooks: &[Webhook], now_ms: u64) -> String {
         "STATE",
         "CREATED",
         "OLD SECRET UNTIL",
+        "DROPPED",
         "URL",
     ];
     let mut rows = vec![heads.map(str::to_owned)];
@@ -28,6 +29,7 @@ pub(super) fn webhooks_table(webhooks: &[Webhook], now_ms: u64) -> String {
             state(one).to_owned(),
             date(one.created_at_ms),
             old_until(one, now_ms).map_or_else(String::new, date),
+            one.dropped.to_string(),
             printable(url),
         ]
     }));
@@ -45,6 +47,7 @@ pub(super) fn webhooks_json(webhooks: &[Webhook], now_ms: u64) -> String {
             "created_at": one.created_at_ms / 1000,
             "disabled_at": seconds(one.disabled_at_ms),
             "old_secret_until": seconds(old_until(one, now_ms)),
+            "dropped": one.dropped,
         })
     };
     let all: Value = webhooks.iter().map(object).collect();
@@ -138,6 +141,7 @@ mod tests {
             old_secret: Some((WebhookSecret::new([2; 32]), NOW + 60_000)),
             created_at_ms: NOW,
             disabled_at_ms: None,
+            dropped: 0,
         }
     }
 

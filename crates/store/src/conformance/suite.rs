@@ -155,6 +155,8 @@ macro_rules! conformance_suite {
             webhooks: a_replaced_secret_signs_for_a_while,
             webhooks: webhooks_and_deliveries_outlive_a_restart,
             webhooks: the_log_of_a_webhook_is_bounded,
+            webhooks: p08_the_pending_deliveries_of_a_webhook_are_bounded,
+            webhooks: a_delivery_that_is_postponed_costs_no_attempt,
             webhooks: the_end_of_a_task_is_heard_on_every_handle,
             operations: an_ended_task_is_counted_once,
             operations: sums_outlive_their_tasks,

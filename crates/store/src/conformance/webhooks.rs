@@ -3,7 +3,7 @@
 
 use futures_util::future::join_all;
 use kinora_contract::WebhookSecret;
-use kinora_contract::limits::WEBHOOK_LOG_MAX;
+use kinora_contract::limits::{WEBHOOK_LOG_MAX, WEBHOOK_PENDING_MAX};
 use kinora_contract::webhook::event_id;
 use tokio::sync::watch;
 
@@ -26,6 +26,7 @@ fn webhook(number: u8, project: &str) -> Webhook {
         old_secret: None,
         created_at_ms: NOW + u64::from(number),
         disabled_at_ms: None,
+        dropped: 0,
     }
 }
 
@@ -81,6 +82,18 @@ async fn settle(site: &Site, taken: &DueDelivery, next: DeliveryNext) {
 
 async fn log(site: &Site, webhook: &str) -> Vec<Delivery> {
     site.webhooks.deliveries(webhook, 100).await.unwrap()
+}
+
+/// Adds pending deliveries to the first webhook.
+async fn fill(site: &Site, count: u64) {
+    let tests = (0..count).map(|number| WebhookChange::Test {
+        id: "hook_1".to_owned(),
+        event: format!("evt_{number}"),
+    });
+    let tests: Vec<WebhookChange> = tests.collect();
+    for some in tests.chunks(1000) {
+        join_all(some.iter().map(|one| change(site, one.clone()))).await;
+    }
 }
 
 /// Ends a task of this project by a cancel.
@@ -331,14 +344,7 @@ pub async fn webhooks_and_deliveries_outlive_a_restart(harness: &impl Harness) {
 pub async fn the_log_of_a_webhook_is_bounded(harness: &impl Harness) {
     let site = harness.open("store").await;
     add(&site, webhook(1, "one")).await;
-    let tests = (0..=WEBHOOK_LOG_MAX).map(|number| WebhookChange::Test {
-        id: "hook_1".to_owned(),
-        event: format!("evt_{number}"),
-    });
-    let tests: Vec<WebhookChange> = tests.collect();
-    for some in tests.chunks(1000) {
-        join_all(some.iter().map(|one| change(&site, one.clone()))).await;
-    }
+    fill(&site, WEBHOOK_LOG_MAX + 1).await;
     let count = usize::MAX >> 1;
     let rows = async || site.webhooks.deliveries("hook_1", count).await.unwrap();
     assert_eq!(rows().await.len() as u64, WEBHOOK_LOG_MAX + 1);
@@ -346,12 +352,59 @@ pub async fn the_log_of_a_webhook_is_bounded(harness: &impl Harness) {
     let [first, second] = take_up_to(&site, 2, 2).await.try_into().unwrap();
     assert_eq!(first.number, oldest.number);
     settle(&site, &second, DeliveryNext::Delivered).await;
+    assert_eq!(site.webhooks.trim_deliveries().await.unwrap(), 0);
     let is_under_way = |one: &Delivery| one.number == first.number;
     assert!(rows().await.iter().any(is_under_way), "not forgotten");
     settle(&site, &first, DeliveryNext::Delivered).await;
+    site.webhooks.trim_deliveries().await.unwrap();
     let kept = rows().await;
     assert_eq!(kept.len() as u64, WEBHOOK_LOG_MAX);
     assert!(kept.iter().all(|one| one.number > oldest.number));
+}
+
+/// Those that have been due longest are dropped and counted, unless they are under way.
+pub async fn p08_the_pending_deliveries_of_a_webhook_are_bounded(harness: &impl Harness) {
+    const MORE: u64 = 20;
+    let site = harness.open("store").await;
+    add(&site, webhook(1, "one")).await;
+    add(&site, webhook(2, "two")).await;
+    end(&site, 1, "two").await;
+    fill(&site, WEBHOOK_PENDING_MAX + MORE).await;
+    let newest = site.webhooks.deliveries("hook_1", 1).await.unwrap();
+    let under_way = take_up_to(&site, 3, 2).await;
+    assert_eq!(under_way.len(), 3, "two and one");
+    // A leased one is due later than the others.
+    assert_eq!(site.webhooks.trim_deliveries().await.unwrap(), MORE);
+    assert_eq!(site.webhooks.trim_deliveries().await.unwrap(), 0);
+    let webhooks = site.webhooks.webhooks().await.unwrap();
+    let dropped: Vec<u64> = webhooks.iter().map(|one| one.dropped).collect();
+    assert_eq!(dropped, [MORE, 0]);
+    for one in &under_way {
+        settle(&site, one, DeliveryNext::Delivered).await;
+    }
+    let count = usize::MAX >> 1;
+    let kept = site.webhooks.deliveries("hook_1", count).await.unwrap();
+    let of_state = |state| kept.iter().filter(|one| one.state == state).count() as u64;
+    assert_eq!(of_state(DeliveryState::Pending), WEBHOOK_PENDING_MAX - 2);
+    assert_eq!(of_state(DeliveryState::Delivered), 2, "those under way");
+    assert_eq!(kept[0], newest[0]);
+}
+
+/// Its receiver keeps failing, or the service has no room for it now.
+pub async fn a_delivery_that_is_postponed_costs_no_attempt(harness: &impl Harness) {
+    let site = harness.open("store").await;
+    add(&site, webhook(1, "one")).await;
+    end(&site, 1, "one").await;
+    for round in 1..=20 {
+        let taken = take_one(&site).await;
+        assert_eq!(taken.attempts, 1, "{round}");
+        settle(&site, &taken, DeliveryNext::Later { after_ms: 1_000 }).await;
+        assert!(take(&site).await.is_empty());
+        site.pass_until(NOW + round * 1_000);
+    }
+    let [row] = log(&site, "hook_1").await.try_into().unwrap();
+    assert_eq!((row.attempts, row.last), (0, None));
+    assert_eq!(row.state, DeliveryState::Pending);
 }
 
 /// The deliverer need not wait for its next poll; nothing else wakes it.

@@ -19,6 +19,7 @@ mod claims;
 mod commit;
 mod confirmer;
 mod connect;
+mod deliveries;
 mod driver;
 mod fault;
 mod fetches;

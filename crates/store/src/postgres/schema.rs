@@ -16,6 +16,7 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/postgres/0005_priority.sql"),
     include_str!("../../../../migrations/postgres/0006_trace.sql"),
     include_str!("../../../../migrations/postgres/0007_vacuum.sql"),
+    include_str!("../../../../migrations/postgres/0009_deliveries.sql"),
 ];
 /// Programs that know this version or a later one can use the schema that [`MIGRATIONS`] make: migrations after it have
 /// only added what earlier programs need not know (tables, columns that may be null or have a default), or changed indexes.

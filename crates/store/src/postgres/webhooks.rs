@@ -1,7 +1,6 @@
-//! Webhooks and deliveries in PostgreSQL: their rows and changes. Times are wall time; a time too
+//! Webhooks and the log of their deliveries in PostgreSQL: rows and changes. Times are wall time; a time too
 //! far ahead comes from a wrong clock and counts as past.
 
-use kinora_contract::limits::WEBHOOK_LOG_MAX;
 use kinora_contract::webhook::event_id;
 use kinora_contract::{TaskId, UnixMs, WebhookSecret};
 use tokio_postgres::Row;
@@ -12,13 +11,10 @@ use super::fault::{Done, corrupt};
 use super::job::Operation;
 use super::statement::Statement;
 use crate::stored::int;
-use crate::webhooks::AHEAD_MS_MAX;
-use crate::{
-    Attempted, Callback, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState,
-    DueDelivery, Webhook, WebhookChange,
-};
+use crate::{Attempted, Callback, Delivery, DeliveryState, Webhook, WebhookChange};
 
-const WEBHOOK: &str = "w.id, w.project, w.url, w.secret, w.old_secret, w.old_until_ms, w.created_at_ms, w.disabled_at_ms";
+/// The columns of a webhook, for [`read`].
+pub(super) const WEBHOOK: &str = "w.id, w.project, w.url, w.secret, w.old_secret, w.old_until_ms, w.created_at_ms, w.disabled_at_ms, w.dropped";
 
 /// Notes that the callback of this task must receive its end.
 pub(super) fn note_callback(task: TaskId, callback: Callback) -> Statement {
@@ -117,7 +113,8 @@ fn secret(row: &Row, at: usize) -> Done<Option<WebhookSecret>> {
     bytes.map(secret).transpose()
 }
 
-fn time(row: &Row, at: usize) -> Done<Option<UnixMs>> {
+/// A time or another number, if it is there.
+pub(super) fn time(row: &Row, at: usize) -> Done<Option<UnixMs>> {
     let time: Option<i64> = row.try_get(at)?;
     Ok(time.map(i64::unsigned_abs))
 }
@@ -132,6 +129,7 @@ pub(super) fn read(row: &Row) -> Done<Webhook> {
         old_secret: secret(row, 4)?.zip(time(row, 5)?),
         created_at_ms: time(row, 6)?.unwrap_or(0),
         disabled_at_ms: time(row, 7)?,
+        dropped: time(row, 8)?.unwrap_or(0),
     })
 }
 
@@ -166,106 +164,4 @@ pub(super) fn read_delivery(row: &Row) -> Done<Delivery> {
 pub(super) fn attempts(row: &Row, at: usize) -> Done<u32> {
     let attempts: i64 = row.try_get(at)?;
     Ok(u32::try_from(attempts).unwrap_or(u32::MAX))
-}
-
-impl Operation for DeliveryRequest {
-    type Output = Vec<DueDelivery>;
-
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<DueDelivery>> {
-        let now_ms = batch.now.wall_ms;
-        // Deliveries in progress have the first places of their webhook.
-        let take = Statement::new(format!(
-            "WITH ranked AS (\
-               SELECT d.number, row_number() OVER (\
-                 PARTITION BY d.webhook ORDER BY d.due_ms <= $1 OR d.due_ms > $2, d.due_ms, d.number) AS place \
-               FROM deliveries d JOIN webhooks w ON w.id = d.webhook \
-               WHERE w.disabled_at_ms IS NULL AND d.state = 'pending' \
-               AND (d.due_ms <= $1 OR d.due_ms > $2 OR d.token IS NOT NULL)\
-             ), picked AS (\
-               SELECT d.number FROM deliveries d JOIN ranked r ON r.number = d.number \
-               WHERE r.place <= $3 AND (d.due_ms <= $1 OR d.due_ms > $2) AND d.state = 'pending' \
-               ORDER BY r.place, d.due_ms, d.number LIMIT $4 FOR UPDATE OF d SKIP LOCKED\
-             ) UPDATE deliveries d SET due_ms = $5, token = nextval('chore_tokens'), attempts = d.attempts + 1 \
-             FROM picked p, webhooks w WHERE d.number = p.number AND w.id = d.webhook \
-             RETURNING {WEBHOOK}, d.number, d.token, d.attempts, d.event, d.task, coalesce(d.url, w.url)"
-        ))
-        .int(now_ms)
-        .int(now_ms.saturating_add(AHEAD_MS_MAX))
-        .int(self.each as u64)
-        .int(self.count as u64)
-        .int(now_ms.saturating_add(self.lease_ms));
-        let rows = batch.query(take).await?;
-        batch.wrote |= !rows.is_empty();
-        let mut taken = Vec::with_capacity(rows.len());
-        for row in &rows {
-            taken.extend(read_due(row, now_ms)?);
-        }
-        Ok(taken)
-    }
-}
-
-/// A leased row. An unreadable one is tried again after its lease.
-fn read_due(row: &Row, now_ms: UnixMs) -> Done<Option<DueDelivery>> {
-    let webhook = read(row)?;
-    let number = time(row, 8)?.unwrap_or(0);
-    let (task, url): (Option<&str>, Option<String>) = (row.try_get(12)?, row.try_get(13)?);
-    let task = task.map(str::parse::<TaskId>).transpose();
-    let (Ok(task), Some(url)) = (task, url) else {
-        tracing::error!(number, "damaged delivery skipped");
-        return Ok(None);
-    };
-    Ok(Some(DueDelivery {
-        number,
-        token: time(row, 9)?.unwrap_or(0),
-        attempts: attempts(row, 10)?,
-        event: row.try_get(11)?,
-        task,
-        url,
-        secrets: webhook.secrets(now_ms),
-        project: webhook.project,
-    }))
-}
-
-impl Operation for DeliveryDone {
-    type Output = ();
-
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
-        let now_ms = batch.now.wall_ms;
-        let settle = Statement::new(
-            "UPDATE deliveries SET state = $3, due_ms = $4, token = NULL, tried_at_ms = $5, status = $6, error = $7 \
-             WHERE number = $1 AND token = $2 RETURNING webhook",
-        )
-        .int(self.number)
-        .int(self.token)
-        .text(self.next.state().name())
-        .int(self.next.due_ms(now_ms))
-        .int(now_ms)
-        .bind(self.answer.as_ref().ok().map(|status| i64::from(*status)), Type::INT8)
-        .bind(self.answer.clone().err(), Type::TEXT);
-        let settled = batch.change(settle).await?;
-        let Some(row) = settled.first() else {
-            return Ok(());
-        };
-        let webhook: String = row.try_get(0)?;
-        if self.next == DeliveryNext::Gone {
-            disable(batch, &webhook, now_ms).await?;
-        }
-        let trim = "DELETE FROM deliveries WHERE webhook = $1 AND state IN ('delivered', 'failed') AND number <= (\
-                    SELECT number FROM deliveries WHERE webhook = $1 ORDER BY number DESC LIMIT 1 OFFSET $2)";
-        batch
-            .change(Statement::new(trim).text(webhook).int(WEBHOOK_LOG_MAX))
-            .await?;
-        Ok(())
-    }
-}
-
-async fn disable(batch: &mut Batch<'_>, webhook: &str, now_ms: UnixMs) -> Done<()> {
-    let disable =
-        "UPDATE webhooks SET disabled_at_ms = $2 WHERE id = $1 AND url IS NOT NULL RETURNING 1";
-    let disable = Statement::new(disable).text(webhook).int(now_ms);
-    if !batch.change(disable).await?.is_empty() {
-        let fail = "UPDATE deliveries SET state = 'failed', token = NULL WHERE webhook = $1 AND state = 'pending'";
-        batch.change(Statement::new(fail).text(webhook)).await?;
-    }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Webhooks and deliveries.
 
 use async_trait::async_trait;
-use kinora_contract::limits::WEBHOOK_LOG_MAX;
+use kinora_contract::limits::{WEBHOOK_LOG_MAX, WEBHOOK_PENDING_MAX};
 use kinora_contract::webhook::event_id;
 use kinora_contract::{TaskId, UnixMs};
 use tokio::sync::watch;
@@ -48,6 +48,10 @@ impl Deliveries for ReferenceStore {
     async fn settle_delivery(&self, done: DeliveryDone) -> Result<(), StoreError> {
         self.state().settle_delivery(done);
         Ok(())
+    }
+
+    async fn trim_deliveries(&self) -> Result<u64, StoreError> {
+        Ok(self.state().trim_deliveries())
     }
 
     fn delivery_hints(&self) -> watch::Receiver<u64> {
@@ -223,6 +227,12 @@ impl State {
         let Some(row) = row.filter(|row| row.token == Some(done.token)) else {
             return;
         };
+        if let DeliveryNext::Later { .. } = done.next {
+            row.token = None;
+            row.delivery.due_ms = done.next.due_ms(now_ms);
+            row.delivery.attempts -= 1;
+            return;
+        }
         row.token = None;
         row.delivery.state = done.next.state();
         row.delivery.due_ms = done.next.due_ms(now_ms);
@@ -234,14 +244,40 @@ impl State {
         if done.next == DeliveryNext::Gone {
             self.disable(&id, now_ms);
         }
-        let own = self.deliveries.iter().rev();
-        let own = own.filter(|(_, row)| row.webhook == id);
-        let oldest = own.map(|(number, _)| *number).nth(WEBHOOK_LOG_MAX as usize);
-        let is_old = |number: u64| oldest.is_some_and(|oldest| number <= oldest);
-        self.deliveries.retain(|number, row| {
-            let is_over = row.is(DeliveryState::Delivered) || row.is(DeliveryState::Failed);
-            row.webhook != id || !is_over || !is_old(*number)
-        });
+    }
+
+    fn trim_deliveries(&mut self) -> u64 {
+        let mut dropped = 0;
+        let ids: Vec<String> = self.webhooks.iter().map(|one| one.id.clone()).collect();
+        for id in ids {
+            let own = self.deliveries.iter().rev();
+            let own = own.filter(|(_, row)| row.webhook == id);
+            let oldest = own.map(|(number, _)| *number).nth(WEBHOOK_LOG_MAX as usize);
+            let is_old = |number: u64| oldest.is_some_and(|oldest| number <= oldest);
+            self.deliveries.retain(|number, row| {
+                let is_over = row.is(DeliveryState::Delivered) || row.is(DeliveryState::Failed);
+                row.webhook != id || !is_over || !is_old(*number)
+            });
+            let own = self.deliveries.values();
+            let own = own.filter(|row| row.webhook == id && row.is(DeliveryState::Pending));
+            let places = own.map(|row| (row.delivery.due_ms, row.delivery.number));
+            let mut places: Vec<_> = places.collect();
+            places.sort_unstable();
+            for (_, number) in places.iter().rev().skip(WEBHOOK_PENDING_MAX as usize) {
+                if self
+                    .deliveries
+                    .get(number)
+                    .is_some_and(|row| row.token.is_none())
+                {
+                    self.deliveries.remove(number);
+                    dropped += 1;
+                    if let Some(webhook) = self.webhook(&id) {
+                        webhook.dropped += 1;
+                    }
+                }
+            }
+        }
+        dropped
     }
 
     fn disable(&mut self, id: &str, now_ms: UnixMs) {

@@ -12,6 +12,7 @@ mod checkpoint;
 mod chore_rows;
 mod chores;
 mod columns;
+mod deliveries;
 mod delivery_rows;
 mod driver;
 mod ending;

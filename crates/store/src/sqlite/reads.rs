@@ -13,7 +13,9 @@ use rusqlite::{Connection, params};
 use super::fault::Done;
 use super::insert::{self, Bound};
 use super::memory::Memory;
-use super::{key_log, overview, pages, rows, schema, secrets, tallies, webhooks, workers};
+use super::{
+    deliveries, key_log, overview, pages, rows, schema, secrets, tallies, webhooks, workers,
+};
 use crate::metered;
 use crate::stored::int;
 use crate::{
@@ -140,6 +142,11 @@ impl Readers {
     /// Receivers of events.
     pub(super) fn webhooks(&self) -> Done<Vec<Webhook>> {
         self.with(webhooks::list)
+    }
+
+    /// Deliveries beyond the limits of their webhooks.
+    pub(super) fn excess_deliveries(&self) -> Done<deliveries::Excess> {
+        self.with(deliveries::excess)
     }
 
     /// The newest deliveries to one webhook.

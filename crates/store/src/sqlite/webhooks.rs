@@ -1,27 +1,25 @@
-//! Webhooks and deliveries in SQLite: changes by the serving process and by commands beside it,
-//! leases, outcomes. Times are wall time, since deliveries outlive the process; a time too far
-//! ahead comes from a wrong clock, and counts as past.
+//! Webhooks and the log of their deliveries in SQLite: changes by the serving process and by commands
+//! beside it. Times are wall time, since deliveries outlive the process; a time too far ahead comes
+//! from a wrong clock, and counts as past.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use kinora_contract::limits::WEBHOOK_LOG_MAX;
-use kinora_contract::{TaskId, UnixMs, WebhookSecret};
-use rusqlite::{Connection, OptionalExtension, Row, Transaction, TransactionBehavior, params};
+use kinora_contract::WebhookSecret;
+use rusqlite::{Connection, Row, Transaction, TransactionBehavior, params};
 
 use super::batch::Batch;
 use super::columns::int;
 use super::fault::{Done, Fault};
 use super::job::Operation;
 use super::{carrying, keys};
-use crate::webhooks::AHEAD_MS_MAX;
 use crate::{
-    Attempted, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState, DueDelivery,
-    OpenError, StoreError, Webhook, WebhookChange, Webhooks,
+    Attempted, Delivery, DeliveryState, OpenError, StoreError, Webhook, WebhookChange, Webhooks,
 };
 
-const WEBHOOK: &str = "w.id, w.project, w.url, w.secret, w.old_secret, w.old_until_ms, w.created_at_ms, w.disabled_at_ms";
+/// The columns of a webhook, for [`read`].
+pub(super) const WEBHOOK: &str = "w.id, w.project, w.url, w.secret, w.old_secret, w.old_until_ms, w.created_at_ms, w.disabled_at_ms, w.dropped";
 const DELIVERY: &str =
     "number, event, task, url, state, attempts, due_ms, tried_at_ms, status, error";
 
@@ -95,7 +93,7 @@ pub(super) fn list(conn: &Connection) -> Done<Vec<Webhook>> {
 }
 
 /// Reads [`WEBHOOK`].
-fn read(row: &Row<'_>) -> Done<Webhook> {
+pub(super) fn read(row: &Row<'_>) -> Done<Webhook> {
     let until_ms: Option<i64> = row.get(5)?;
     let old: Option<[u8; 32]> = row.get(4)?;
     let disabled: Option<i64> = row.get(7)?;
@@ -109,6 +107,7 @@ fn read(row: &Row<'_>) -> Done<Webhook> {
             .zip(until_ms.map(i64::unsigned_abs)),
         created_at_ms: row.get::<_, i64>(6)?.unsigned_abs(),
         disabled_at_ms: disabled.map(i64::unsigned_abs),
+        dropped: row.get::<_, i64>(8)?.unsigned_abs(),
     })
 }
 
@@ -142,133 +141,6 @@ fn read_delivery(row: &Row<'_>) -> Done<Delivery> {
             answer: status.ok_or_else(|| error.unwrap_or_default()),
         }),
     })
-}
-
-impl Operation for DeliveryRequest {
-    type Output = Vec<DueDelivery>;
-
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<DueDelivery>> {
-        let now_ms = batch.now.wall_ms;
-        let numbers = due(batch.conn, self, now_ms)?;
-        let until_ms = now_ms.saturating_add(self.lease_ms);
-        let mut taken = Vec::with_capacity(numbers.len());
-        for number in numbers {
-            let token = batch.next_chore_token();
-            let mut lease = batch.conn.prepare_cached(
-                "UPDATE deliveries SET due_ms = ?2, token = ?3, attempts = attempts + 1 WHERE number = ?1",
-            )?;
-            lease.execute([number, int(until_ms), int(token)])?;
-            taken.extend(read_due(batch.conn, number, token, now_ms)?);
-        }
-        Ok(taken)
-    }
-}
-
-/// Numbers of the deliveries to lease. Those in progress occupy the first places of their webhook.
-fn due(conn: &Connection, request: &DeliveryRequest, now_ms: UnixMs) -> Done<Vec<i64>> {
-    let mut query = conn.prepare_cached(
-        "WITH ranked AS (\
-           SELECT d.number, d.due_ms, d.due_ms <= ?1 OR d.due_ms > ?2 AS due, row_number() OVER (\
-             PARTITION BY d.webhook ORDER BY d.due_ms <= ?1 OR d.due_ms > ?2, d.due_ms, d.number) AS place \
-           FROM webhooks w JOIN deliveries d ON d.webhook = w.id \
-           WHERE w.disabled_at_ms IS NULL AND d.state = 'pending' \
-           AND (d.due_ms <= ?1 OR d.due_ms > ?2 OR d.token IS NOT NULL)\
-         ) SELECT number FROM ranked WHERE due AND place <= ?3 ORDER BY place, due_ms, number LIMIT ?4",
-    )?;
-    let numbers = query.query_map(
-        [
-            int(now_ms),
-            int(now_ms.saturating_add(AHEAD_MS_MAX)),
-            int(request.each as u64),
-            int(request.count as u64),
-        ],
-        |row| row.get(0),
-    )?;
-    Ok(numbers.collect::<Result<_, _>>()?)
-}
-
-/// A leased row. An unreadable one is retried after its lease, and does not block those after it.
-fn read_due(
-    conn: &Connection,
-    number: i64,
-    token: u64,
-    now_ms: UnixMs,
-) -> Done<Option<DueDelivery>> {
-    let mut query = conn.prepare_cached(&format!(
-        "SELECT {WEBHOOK}, d.event, d.task, coalesce(d.url, w.url), d.attempts \
-         FROM deliveries d JOIN webhooks w ON w.id = d.webhook WHERE d.number = ?1"
-    ))?;
-    let found = query.query_row([number], |row| {
-        let (task, url): (Option<String>, Option<String>) = (row.get(9)?, row.get(10)?);
-        Ok((read(row), row.get(8)?, task, url, row.get(11)?))
-    });
-    let (webhook, event, task, url, attempts) = found?;
-    let webhook = webhook?;
-    let task = task.map(|task| task.parse::<TaskId>()).transpose();
-    let (Ok(task), Some(url)) = (task, url) else {
-        tracing::error!(number, "damaged delivery skipped");
-        return Ok(None);
-    };
-    Ok(Some(DueDelivery {
-        number: number.unsigned_abs(),
-        token,
-        attempts,
-        event,
-        task,
-        url,
-        secrets: webhook.secrets(now_ms),
-        project: webhook.project,
-    }))
-}
-
-impl Operation for DeliveryDone {
-    type Output = ();
-
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
-        let now_ms = batch.now.wall_ms;
-        let mut settle = batch.conn.prepare_cached(
-            "UPDATE deliveries SET state = ?3, due_ms = ?4, token = NULL, tried_at_ms = ?5, status = ?6, error = ?7 \
-             WHERE number = ?1 AND token = ?2 RETURNING webhook",
-        )?;
-        let webhook = settle.query_row(
-            params![
-                int(self.number),
-                int(self.token),
-                self.next.state().name(),
-                int(self.next.due_ms(now_ms)),
-                int(now_ms),
-                self.answer.as_ref().ok(),
-                self.answer.as_ref().err(),
-            ],
-            |row| row.get::<_, String>(0),
-        );
-        let Some(webhook) = webhook.optional()? else {
-            return Ok(());
-        };
-        if self.next == DeliveryNext::Gone {
-            disable(batch.conn, &webhook, now_ms)?;
-        }
-        let mut trim = batch.conn.prepare_cached(
-            "DELETE FROM deliveries WHERE webhook = ?1 AND state IN ('delivered', 'failed') AND number <= (\
-               SELECT number FROM deliveries WHERE webhook = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2)",
-        )?;
-        trim.execute(params![webhook, int(WEBHOOK_LOG_MAX)])?;
-        Ok(())
-    }
-}
-
-fn disable(conn: &Connection, webhook: &str, now_ms: UnixMs) -> Done<()> {
-    let disabled = conn.execute(
-        "UPDATE webhooks SET disabled_at_ms = ?2 WHERE id = ?1 AND url IS NOT NULL",
-        params![webhook, int(now_ms)],
-    )?;
-    if disabled > 0 {
-        conn.execute(
-            "UPDATE deliveries SET state = 'failed', token = NULL WHERE webhook = ?1 AND state = 'pending'",
-            [webhook],
-        )?;
-    }
-    Ok(())
 }
 
 /// The webhooks of a store, beside the process that serves it.

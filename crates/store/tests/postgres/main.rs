@@ -10,6 +10,7 @@
 )]
 
 mod allowances;
+mod backlog;
 mod failover;
 mod faults;
 mod harness;

@@ -5,6 +5,7 @@ use tokio::sync::watch;
 
 use super::super::PostgresStore;
 use super::super::beside::Beside;
+use super::super::deliveries::Trim;
 use super::super::fault::Done;
 use super::super::reads::Reader;
 use super::super::webhooks::{ask_deliveries, ask_webhooks, read, read_delivery};
@@ -53,6 +54,10 @@ impl Deliveries for PostgresStore {
 
     async fn settle_delivery(&self, done: DeliveryDone) -> Result<(), StoreError> {
         self.acts.call(done).await
+    }
+
+    async fn trim_deliveries(&self) -> Result<u64, StoreError> {
+        self.acts.call(Trim).await
     }
 
     fn delivery_hints(&self) -> watch::Receiver<u64> {

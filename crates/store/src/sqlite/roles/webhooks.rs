@@ -42,6 +42,16 @@ impl Deliveries for SqliteStore {
         self.writer.call(done).await
     }
 
+    async fn trim_deliveries(&self) -> Result<u64, StoreError> {
+        let read = |readers: &Readers, _: &Memory| readers.excess_deliveries();
+        // Found by a reader, so that the writer only removes.
+        let excess = self.read(None, read).await?;
+        if excess.is_empty() {
+            return Ok(0);
+        }
+        self.writer.call(excess).await
+    }
+
     fn delivery_hints(&self) -> watch::Receiver<u64> {
         self.memory.delivery_hints()
     }

@@ -22,6 +22,7 @@ fn webhook(number: u8, project: &str) -> Webhook {
         old_secret: None,
         created_at_ms: NOW + 9 - u64::from(number),
         disabled_at_ms: None,
+        dropped: 0,
     }
 }
 

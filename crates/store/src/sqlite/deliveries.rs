@@ -1,0 +1,297 @@
+//! Deliveries in SQLite as the delivering process uses them: leases, outcomes, and the limits of a
+//! webhook's rows.
+
+use kinora_contract::limits::{WEBHOOK_LOG_MAX, WEBHOOK_PENDING_MAX};
+use kinora_contract::{TaskId, UnixMs};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::batch::Batch;
+use super::columns::int;
+use super::fault::Done;
+use super::job::Operation;
+use super::webhooks::{WEBHOOK, read};
+use crate::webhooks::{AHEAD_MS_MAX, TRIM_STEP};
+use crate::{DeliveryDone, DeliveryNext, DeliveryRequest, DueDelivery};
+
+impl Operation for DeliveryRequest {
+    type Output = Vec<DueDelivery>;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<DueDelivery>> {
+        let now_ms = batch.now.wall_ms;
+        let numbers = due(batch.conn, self, now_ms)?;
+        let until_ms = now_ms.saturating_add(self.lease_ms);
+        let mut taken = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let token = batch.next_chore_token();
+            let mut lease = batch.conn.prepare_cached(
+                "UPDATE deliveries SET due_ms = ?2, token = ?3, attempts = attempts + 1 WHERE number = ?1",
+            )?;
+            lease.execute([number, int(until_ms), int(token)])?;
+            taken.extend(read_due(batch.conn, number, token, now_ms)?);
+        }
+        Ok(taken)
+    }
+}
+
+/// Numbers of the deliveries to lease. Each webhook is read by index, as far as its free places go, so
+/// the work does not grow with its backlog.
+fn due(conn: &Connection, request: &DeliveryRequest, now_ms: UnixMs) -> Done<Vec<i64>> {
+    let ahead_ms = now_ms.saturating_add(AHEAD_MS_MAX);
+    let mut webhooks = conn.prepare_cached(
+        "SELECT id FROM webhooks w WHERE disabled_at_ms IS NULL \
+         AND EXISTS (SELECT 1 FROM deliveries WHERE webhook = w.id AND state = 'pending')",
+    )?;
+    let mut leased = conn.prepare_cached(
+        "SELECT count(*) FROM deliveries \
+         WHERE webhook = ?1 AND token IS NOT NULL AND due_ms > ?2 AND due_ms <= ?3",
+    )?;
+    let mut due = Vec::new();
+    let found = webhooks.query_map([], |row| row.get::<_, String>(0))?;
+    for webhook in found {
+        let webhook = webhook?;
+        let taken: u32 = leased.query_row(params![webhook, int(now_ms), int(ahead_ms)], |row| {
+            row.get(0)
+        })?;
+        let taken = taken as usize;
+        let free = request.each.saturating_sub(taken);
+        let mut own = next_due(conn, &webhook, (0, now_ms), free)?;
+        own.extend(next_due(
+            conn,
+            &webhook,
+            (ahead_ms.saturating_add(1), UnixMs::MAX),
+            free - own.len(),
+        )?);
+        due.extend((taken..).zip(own));
+    }
+    due.sort_unstable();
+    due.truncate(request.count);
+    Ok(due.into_iter().map(|(_, (_, number))| number).collect())
+}
+
+/// The first pending deliveries of a webhook that are due in this time: when, and their numbers.
+fn next_due(
+    conn: &Connection,
+    webhook: &str,
+    (from_ms, until_ms): (UnixMs, UnixMs),
+    count: usize,
+) -> Done<Vec<(i64, i64)>> {
+    let mut query = conn.prepare_cached(
+        "SELECT due_ms, number FROM deliveries WHERE webhook = ?1 AND state = 'pending' \
+         AND due_ms >= ?2 AND due_ms <= ?3 ORDER BY due_ms, number LIMIT ?4",
+    )?;
+    let found = query.query_map(
+        params![webhook, int(from_ms), int(until_ms), int(count as u64)],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+/// A leased row. An unreadable one is retried after its lease, and does not block those after it.
+fn read_due(
+    conn: &Connection,
+    number: i64,
+    token: u64,
+    now_ms: UnixMs,
+) -> Done<Option<DueDelivery>> {
+    let mut query = conn.prepare_cached(&format!(
+        "SELECT {WEBHOOK}, d.event, d.task, coalesce(d.url, w.url), d.attempts \
+         FROM deliveries d JOIN webhooks w ON w.id = d.webhook WHERE d.number = ?1"
+    ))?;
+    let found = query.query_row([number], |row| {
+        let (task, url): (Option<String>, Option<String>) = (row.get(10)?, row.get(11)?);
+        Ok((read(row), row.get(9)?, task, url, row.get(12)?))
+    });
+    let (webhook, event, task, url, attempts) = found?;
+    let webhook = webhook?;
+    let task = task.map(|task| task.parse::<TaskId>()).transpose();
+    let (Ok(task), Some(url)) = (task, url) else {
+        tracing::error!(number, "damaged delivery skipped");
+        return Ok(None);
+    };
+    Ok(Some(DueDelivery {
+        number: number.unsigned_abs(),
+        token,
+        attempts,
+        event,
+        task,
+        url,
+        secrets: webhook.secrets(now_ms),
+        project: webhook.project,
+    }))
+}
+
+impl Operation for DeliveryDone {
+    type Output = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        let now_ms = batch.now.wall_ms;
+        if let DeliveryNext::Later { after_ms } = self.next {
+            return postpone(batch.conn, self, now_ms.saturating_add(after_ms));
+        }
+        let mut settle = batch.conn.prepare_cached(
+            "UPDATE deliveries SET state = ?3, due_ms = ?4, token = NULL, tried_at_ms = ?5, status = ?6, error = ?7 \
+             WHERE number = ?1 AND token = ?2 RETURNING webhook",
+        )?;
+        let webhook = settle.query_row(
+            params![
+                int(self.number),
+                int(self.token),
+                self.next.state().name(),
+                int(self.next.due_ms(now_ms)),
+                int(now_ms),
+                self.answer.as_ref().ok(),
+                self.answer.as_ref().err(),
+            ],
+            |row| row.get::<_, String>(0),
+        );
+        let Some(webhook) = webhook.optional()? else {
+            return Ok(());
+        };
+        if self.next == DeliveryNext::Gone {
+            disable(batch.conn, &webhook, now_ms)?;
+        }
+        Ok(())
+    }
+}
+
+/// Gives a delivery back that was not attempted.
+fn postpone(conn: &Connection, done: &DeliveryDone, due_ms: UnixMs) -> Done<()> {
+    let mut postpone = conn.prepare_cached(
+        "UPDATE deliveries SET due_ms = ?3, token = NULL, attempts = attempts - 1 \
+         WHERE number = ?1 AND token = ?2",
+    )?;
+    postpone.execute([int(done.number), int(done.token), int(due_ms)])?;
+    Ok(())
+}
+
+fn disable(conn: &Connection, webhook: &str, now_ms: UnixMs) -> Done<()> {
+    let disabled = conn.execute(
+        "UPDATE webhooks SET disabled_at_ms = ?2 WHERE id = ?1 AND url IS NOT NULL",
+        params![webhook, int(now_ms)],
+    )?;
+    if disabled > 0 {
+        conn.execute(
+            "UPDATE deliveries SET state = 'failed', token = NULL WHERE webhook = ?1 AND state = 'pending'",
+            [webhook],
+        )?;
+    }
+    Ok(())
+}
+
+/// Deliveries beyond the limits of their webhooks, to remove.
+#[derive(Debug, Default)]
+pub(super) struct Excess {
+    /// Numbers of finished ones.
+    finished: Vec<i64>,
+    /// Pending ones, with their webhooks.
+    pending: Vec<(i64, String)>,
+}
+
+impl Excess {
+    pub(super) const fn is_empty(&self) -> bool {
+        self.finished.is_empty() && self.pending.is_empty()
+    }
+}
+
+/// Finds what to remove, a limited number for each webhook.
+pub(super) fn excess(conn: &Connection) -> Done<Excess> {
+    let mut webhooks = conn.prepare_cached("SELECT id FROM webhooks")?;
+    let mut finished = conn.prepare_cached(
+        "SELECT number FROM deliveries WHERE webhook = ?1 AND state IN ('delivered', 'failed') AND number <= (\
+           SELECT number FROM deliveries WHERE webhook = ?1 ORDER BY number DESC LIMIT 1 OFFSET ?2) \
+         ORDER BY number LIMIT ?3",
+    )?;
+    let mut pending = conn.prepare_cached(
+        "SELECT number FROM deliveries WHERE webhook = ?1 AND state = 'pending' \
+         ORDER BY due_ms DESC, number DESC LIMIT ?3 OFFSET ?2",
+    )?;
+    let step = int(TRIM_STEP);
+    let mut excess = Excess::default();
+    let found = webhooks.query_map([], |row| row.get::<_, String>(0))?;
+    for webhook in found {
+        let webhook = webhook?;
+        let first = |row: &Row<'_>| row.get::<_, i64>(0);
+        let old = finished.query_map(params![webhook, int(WEBHOOK_LOG_MAX), step], first)?;
+        excess.finished.extend(old.collect::<Result<Vec<_>, _>>()?);
+        let old = pending.query_map(params![webhook, int(WEBHOOK_PENDING_MAX), step], first)?;
+        for number in old {
+            excess.pending.push((number?, webhook.clone()));
+        }
+    }
+    Ok(excess)
+}
+
+impl Operation for Excess {
+    type Output = u64;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<u64> {
+        let mut delete = batch.conn.prepare_cached(
+            "DELETE FROM deliveries WHERE number = ?1 AND state IN ('delivered', 'failed')",
+        )?;
+        for number in &self.finished {
+            delete.execute([number])?;
+        }
+        // One that is being delivered stays.
+        let mut drop = batch.conn.prepare_cached(
+            "DELETE FROM deliveries WHERE number = ?1 AND state = 'pending' AND token IS NULL",
+        )?;
+        let mut count = batch
+            .conn
+            .prepare_cached("UPDATE webhooks SET dropped = dropped + 1 WHERE id = ?1")?;
+        let mut dropped = 0;
+        for (number, webhook) in &self.pending {
+            if drop.execute([number])? > 0 {
+                dropped += 1;
+                count.execute([webhook])?;
+            }
+        }
+        Ok(dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::SqliteOptions;
+    use crate::sqlite::schema;
+
+    /// The steps of SQLite's machine to find what is due, beside a backlog that was never tried and
+    /// one that waits for its next attempt.
+    fn steps(backlog: u64) -> u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let mut conn = schema::open_writer(&path, &SqliteOptions::default()).unwrap();
+        let fill = format!(
+            "INSERT INTO webhooks (id, project, url, secret, created_at_ms) VALUES \
+               ('a', 'one', 'http://a', zeroblob(32), 0), ('b', 'two', 'http://b', zeroblob(32), 0);
+             INSERT INTO deliveries (event, webhook, state, due_ms) \
+               SELECT 'evt_' || value, iif(value % 2, 'a', 'b'), 'pending', iif(value % 3, 0, 5000) \
+               FROM (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < {backlog}) \
+                     SELECT value FROM n);"
+        );
+        conn.execute_batch(&fill).unwrap();
+        let counted = Arc::new(AtomicU64::new(0));
+        let counter = counted.clone();
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        conn.progress_handler(1, Some(count)).unwrap();
+        let request = DeliveryRequest {
+            count: 64,
+            each: 4,
+            lease_ms: 1,
+        };
+        assert_eq!(due(&conn, &request, 1_000).unwrap().len(), 8);
+        counted.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn p08_a_take_costs_no_more_for_a_backlog() {
+        let (few, many) = (steps(100), steps(20_000));
+        assert!(many < 2 * few, "{few} steps, {many} beside a backlog");
+    }
+}
