@@ -81,7 +81,8 @@ pub(crate) async fn authorize(
     Ok(key)
 }
 
-fn unauthorized() -> ApiError {
+/// The answer to a request without a usable key.
+pub(crate) fn unauthorized() -> ApiError {
     ApiError::new(
         ErrorCode::InvalidApiKey,
         "Missing or invalid API key; send the header 'Authorization: Bearer KEY'.",

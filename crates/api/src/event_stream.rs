@@ -13,10 +13,9 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
-use futures_util::FutureExt;
 use futures_util::stream::unfold;
 use kinora_contract::limits::EVENT_KEEP_ALIVE_SECONDS;
-use kinora_contract::{ErrorCode, Task, TaskId, UnixMs};
+use kinora_contract::{ErrorCode, TaskId, UnixMs};
 use kinora_store::{Glance, NewKey};
 use tokio::time::{Sleep, sleep};
 
@@ -26,7 +25,7 @@ use crate::event_id::{EventId, Told};
 use crate::gradual::Gradual;
 use crate::recently_told::RecentlyTold;
 use crate::state::{Api, SharedApi};
-use crate::watch::{Letter, WaitPermit, Waiter};
+use crate::watch::{KeyHold, Letter, Rendering, WaitPermit, Waiter};
 
 const KEEP_ALIVE: Duration = Duration::from_secs(EVENT_KEEP_ALIVE_SECONDS);
 /// How soon a client reconnects after a stream has ended, unless it chooses another delay.
@@ -48,8 +47,8 @@ pub(crate) struct Opening {
     pub(crate) project: Arc<str>,
     /// The last event that the client received on an earlier stream.
     pub(crate) last: Option<EventId>,
-    key_sha256: [u8; 32],
-    _permit: WaitPermit,
+    key: KeyHold,
+    _permits: (WaitPermit, Option<WaitPermit>),
 }
 
 /// An open stream.
@@ -59,10 +58,10 @@ pub(crate) struct EventStream {
     waiter: Waiter,
     /// Tasks of the initial snapshot that are not sent yet.
     beginning: VecDeque<TaskId>,
-    of: Of,
+    of: Following,
     told: RecentlyTold,
     progress: Progress,
-    /// When to check the key again and send a keep-alive.
+    /// When to send a keep-alive.
     alarm: Pin<Box<Sleep>>,
     step: Step,
 }
@@ -82,7 +81,7 @@ struct Progress {
 
 /// The subject of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Of {
+pub(crate) enum Following {
     /// One task.
     Task,
     /// All tasks of a project.
@@ -98,15 +97,24 @@ enum Step {
 
 impl Opening {
     /// Takes a permit for a stream of the client with this key.
-    pub(crate) fn new(api: &Api, key: &NewKey, headers: &HeaderMap) -> Result<Self, ApiError> {
+    pub(crate) fn new(
+        api: &Api,
+        key: &NewKey,
+        headers: &HeaderMap,
+        of: Following,
+    ) -> Result<Self, ApiError> {
         let permit = api.watch.streams.take(&key.id).map_err(no_room)?;
+        let of_project = match of {
+            Following::Task => None,
+            Following::Project => Some(api.watch.project_streams.take(&key.id).map_err(no_room)?),
+        };
         let last = headers.get(LAST_EVENT_ID);
         Ok(Self {
             project: key.project.as_str().into(),
             // An id that we did not issue tells us nothing: start from the beginning.
             last: last.and_then(|id| id.to_str().ok()?.parse().ok()),
-            key_sha256: key.sha256,
-            _permit: permit,
+            key: api.watch.keys.hold(key.sha256, &api.keys, &api.clock),
+            _permits: (permit, of_project),
         })
     }
 }
@@ -115,7 +123,7 @@ fn no_room(full: Full) -> ApiError {
     let (code, message) = match full {
         Full::Owner => (
             ErrorCode::RateLimitExceeded,
-            "This API key has too many open event streams; close some, or follow the whole project with one.",
+            "This API key has too many open event streams; close some. One stream of the whole project reports all of its tasks.",
         ),
         Full::All => (
             ErrorCode::Overloaded,
@@ -132,7 +140,7 @@ impl EventStream {
         let known = opening.last.map(|last| last.told);
         let known = known.filter(|told| told.task() == id);
         Self {
-            of: Of::Task,
+            of: Following::Task,
             told: RecentlyTold::from_known(known),
             ..Self::new(
                 api,
@@ -179,7 +187,7 @@ impl EventStream {
             opening,
             waiter,
             beginning,
-            of: Of::Project,
+            of: Following::Project,
             told: RecentlyTold::default(),
             progress,
             alarm: Box::pin(sleep(KEEP_ALIVE)),
@@ -213,9 +221,8 @@ impl EventStream {
             return Some(Bytes::from_static(HELLO));
         }
         while self.step == Step::Open {
-            // Checked first, so that a busy stream checks its key too.
-            if self.alarm.as_mut().now_or_never().is_some() {
-                return self.sign_of_life().await;
+            if self.opening.key.has_ended() {
+                return None;
             }
             if let Some(letter) = self.letter() {
                 if let Some(event) = self.tell(letter).await {
@@ -228,18 +235,15 @@ impl EventStream {
             }
             tokio::select! {
                 biased;
+                () = self.opening.key.ended() => return None,
                 () = self.waiter.mailbox().moved() => {}
-                () = self.alarm.as_mut() => return self.sign_of_life().await,
+                () = self.alarm.as_mut() => {
+                    self.alarm.set(sleep(KEEP_ALIVE));
+                    return Some(Bytes::from_static(SIGN_OF_LIFE));
+                }
             }
         }
         None
-    }
-
-    /// A keep-alive, unless the key has lost the right to read.
-    async fn sign_of_life(&mut self) -> Option<Bytes> {
-        self.alarm.set(sleep(KEEP_ALIVE));
-        let is_allowed = self.is_allowed().await;
-        is_allowed.then(|| Bytes::from_static(SIGN_OF_LIFE))
     }
 
     /// The next task to report.
@@ -253,7 +257,11 @@ impl EventStream {
         if self.beginning.is_empty() {
             self.beginning = VecDeque::new();
         }
-        Some(Letter { id, task: None })
+        Some(Letter {
+            id,
+            task: None,
+            change: u64::MAX,
+        })
     }
 
     /// The event for a task; `None` if there is nothing to report.
@@ -275,6 +283,34 @@ impl EventStream {
     }
 
     async fn event(&mut self, letter: Letter) -> Result<Option<Bytes>, ApiError> {
+        let render = async |letter| self.render(letter).await;
+        let Some(rendering) = self.waiter.rendering(letter, render).await? else {
+            if self.of != Following::Project {
+                self.step = Step::Ended;
+            }
+            return Ok(None);
+        };
+        let told = rendering.told;
+        if self.of == Following::Task && told.has_ended() {
+            self.step = Step::Ended;
+        }
+        if !self.told.is_news(told) {
+            return Ok(None);
+        }
+        self.note_told(rendering.ended_ms);
+        let id = EventId {
+            since_ms: self.progress.since_ms,
+            is_partial: self.progress.is_partial,
+            told,
+        };
+        let mut event = format!("id: {id}\nevent: video.updated\ndata: ").into_bytes();
+        event.extend_from_slice(&rendering.json);
+        event.extend_from_slice(b"\n\n");
+        Ok(Some(event.into()))
+    }
+
+    /// Renders a task for all streams of the project; `None` if there is nothing to report.
+    async fn render(&self, letter: Letter) -> Result<Option<Rendering>, ApiError> {
         let task = match letter.task {
             Some(task) => Some(task),
             None => {
@@ -284,61 +320,36 @@ impl EventStream {
         };
         let seen = task.and_then(|task| Some((Told::from(Glance::of(&task)?), task)));
         let Some((told, task)) = seen else {
-            if self.of != Of::Project {
-                self.step = Step::Ended;
-            }
             return Ok(None);
         };
         let position = self.api.position(&task).await?;
         let json = match self.of {
-            Of::Task => self.api.object_json_once(&task, position)?.0,
+            Following::Task => self.api.object_json_once(&task, position)?.0,
             // Other clients read it as well, so it may use the cache.
-            Of::Project => self.api.object_json(&task, position)?,
+            Following::Project => self.api.object_json(&task, position)?,
         };
-        if self.of == Of::Task && told.has_ended() {
-            self.step = Step::Ended;
-        }
-        if !self.told.is_news(told) {
-            return Ok(None);
-        }
-        self.note_told(&task);
-        let id = EventId {
-            since_ms: self.progress.since_ms,
-            is_partial: self.progress.is_partial,
+        Ok(Some(Rendering {
             told,
-        };
-        let mut event = format!("id: {id}\nevent: video.updated\ndata: ").into_bytes();
-        event.extend_from_slice(&json);
-        event.extend_from_slice(b"\n\n");
-        Ok(Some(event.into()))
+            ended_ms: task.finished_at_ms.unwrap_or(0),
+            json,
+        }))
     }
 
-    /// Records that the client has received `task`. While other tasks wait, any of which may have
-    /// ended earlier, or some were dropped, the client does not have everything up to this time.
-    fn note_told(&mut self, task: &Task) {
-        if self.of == Of::Task {
+    /// Records that the client has received a task that ended at this time. While other tasks wait,
+    /// any of which may have ended earlier, or some were dropped, the client does not have everything
+    /// up to this time.
+    fn note_told(&mut self, ended_ms: UnixMs) {
+        if self.of == Following::Task {
             // It says nothing about other tasks.
             return;
         }
         let progress = &mut self.progress;
-        let ended_ms = task.finished_at_ms.unwrap_or(0);
         progress.ended_ms = progress.ended_ms.max(ended_ms);
         let mailbox = self.waiter.mailbox();
         if self.beginning.is_empty() && mailbox.is_empty() && !mailbox.is_over() {
             let told_ms = progress.open_ms.max(progress.ended_ms);
             progress.since_ms = progress.since_ms.max(told_ms);
             progress.is_partial = false;
-        }
-    }
-
-    /// Whether the key that opened the stream may still read.
-    async fn is_allowed(&self) -> bool {
-        let now_ms = self.api.clock.now_ms();
-        let found = self.api.keys.find_key(&self.opening.key_sha256, now_ms);
-        match found.await {
-            Ok(found) => found.is_some_and(|key| key.is_usable(now_ms)),
-            // The key was valid before; assume that it still is while the store cannot answer.
-            Err(_) => true,
         }
     }
 }

@@ -12,7 +12,7 @@ use kinora_store::{Ended, EndedRequest, Glance};
 use crate::auth::Reader;
 use crate::error::ApiError;
 use crate::event_id::{EventId, Told};
-use crate::event_stream::{EventStream, Opening};
+use crate::event_stream::{EventStream, Following, Opening};
 use crate::refusals::OfEvents;
 use crate::state::SharedApi;
 use crate::watch::Subject;
@@ -45,7 +45,7 @@ pub(crate) async fn events(
     Reader(key): Reader,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let mut opening = Opening::new(&api, &key.key, &headers)?;
+    let mut opening = Opening::new(&api, &key.key, &headers, Following::Project)?;
     // The id of a single task's stream says nothing about other tasks.
     opening.last = opening.last.filter(|last| last.since_ms > 0);
     let subject = Subject::Project(opening.project.clone());

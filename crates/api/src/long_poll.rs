@@ -7,6 +7,7 @@ use kinora_contract::{Task, TaskId};
 use kinora_store::{Glance, NewKey};
 use tokio::time::timeout;
 
+use crate::auth::unauthorized;
 use crate::error::ApiError;
 use crate::state::Api;
 use crate::watch::{Subject, Waiter};
@@ -24,13 +25,21 @@ pub(crate) async fn changed(
         return Ok((api.own_task(&key.project, id).await?, false));
     };
     // Join before reading the task, so that no change is missed in between.
-    let waiter = api.watch.join(Subject::Task(id), &api.tasks, &api.stopping);
+    let subject = Subject::Task(id, key.project.as_str().into());
+    let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
     let task = api.own_task(&key.project, id).await?;
     let before = Glance::of(&task);
     if before.is_none_or(|before| before.has_ended()) {
         return Ok((task, true));
     }
-    let change = next_change(api, (&key.project, id), &waiter, before);
+    let hold = api.watch.keys.hold(key.sha256, &api.keys, &api.clock);
+    let change = async {
+        tokio::select! {
+            biased;
+            () = hold.ended() => Err(unauthorized()),
+            changed = next_change(api, (&key.project, id), &waiter, before) => changed,
+        }
+    };
     let task = match timeout(wait, change).await {
         Ok(changed) => changed?,
         Err(_) => api.own_task(&key.project, id).await?,

@@ -8,7 +8,7 @@ use kinora_store::Glance;
 use crate::auth::Reader;
 use crate::error::ApiError;
 use crate::event_id::Told;
-use crate::event_stream::{EventStream, Opening};
+use crate::event_stream::{EventStream, Following, Opening};
 use crate::path_id::PathId;
 use crate::refusals::OfTaskEvents;
 use crate::state::SharedApi;
@@ -44,9 +44,10 @@ pub(crate) async fn task_events(
     PathId(id): PathId,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let opening = Opening::new(&api, &key.key, &headers)?;
+    let opening = Opening::new(&api, &key.key, &headers, Following::Task)?;
     // Join before reading the task, so that no change is missed in between.
-    let waiter = api.watch.join(Subject::Task(id), &api.tasks, &api.stopping);
+    let subject = Subject::Task(id, opening.project.clone());
+    let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
     let task = api.own_task(&opening.project, id).await?;
     let glance = Glance::of(&task).ok_or_else(ApiError::expired)?;
     let known = opening.last.map(|last| last.told);

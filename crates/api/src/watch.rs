@@ -4,23 +4,29 @@
 
 mod follower;
 mod hub;
+mod keys;
 mod mailbox;
 mod permits;
+mod renderings;
+mod shared_hub;
 
 use std::sync::Arc;
 
 use kinora_contract::limits::{
-    EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX, WAITS_MAX, WAITS_PER_KEY_MAX,
+    EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX, PROJECT_EVENT_STREAMS_PER_KEY_MAX, WAITS_MAX,
+    WAITS_PER_KEY_MAX,
 };
 use kinora_store::{Ended, Glance, Tasks};
 use tokio_util::sync::CancellationToken;
 
-use hub::SharedHub;
 use mailbox::Mailbox;
+use shared_hub::{SharedHub, WatchedProject};
 
 pub(crate) use hub::Subject;
+pub(crate) use keys::{KeyHold, WatchedKeys};
 pub(crate) use mailbox::Letter;
 pub(crate) use permits::{WaitPermit, WaitPermits};
+pub(crate) use renderings::Rendering;
 
 /// The waiting clients of a process. Clones share them.
 #[derive(Clone, Debug)]
@@ -30,12 +36,17 @@ pub struct Watch {
     pub(crate) waits: WaitPermits,
     /// Of event streams.
     pub(crate) streams: WaitPermits,
+    /// Of these, the ones that follow a whole project.
+    pub(crate) project_streams: WaitPermits,
+    /// Of all of them.
+    pub(crate) keys: WatchedKeys,
 }
 
 /// A client's place among the waiting; dropping it leaves.
 #[derive(Debug)]
 pub(crate) struct Waiter {
     hub: Arc<SharedHub>,
+    project: Arc<WatchedProject>,
     subject: Subject,
     mailbox: Arc<Mailbox>,
 }
@@ -46,6 +57,8 @@ impl Default for Watch {
             hub: Arc::default(),
             waits: WaitPermits::new(WAITS_MAX, WAITS_PER_KEY_MAX),
             streams: WaitPermits::new(EVENT_STREAMS_MAX, EVENT_STREAMS_PER_KEY_MAX),
+            project_streams: WaitPermits::new(EVENT_STREAMS_MAX, PROJECT_EVENT_STREAMS_PER_KEY_MAX),
+            keys: WatchedKeys::default(),
         }
     }
 }
@@ -59,18 +72,18 @@ impl Watch {
         tasks: &Arc<dyn Tasks>,
         stopping: &CancellationToken,
     ) -> Waiter {
-        let mut hub = self.hub.lock();
-        let mailbox = hub.join(&subject);
-        if stopping.is_cancelled() {
-            mailbox.close();
-        } else if !std::mem::replace(&mut hub.is_followed, true) {
+        let (project, mailbox) = self.hub.join(&subject, || {
             let shared = Arc::downgrade(&self.hub);
             let (tasks, changes) = (tasks.clone(), tasks.changes());
             tokio::spawn(follower::follow(shared, tasks, changes, stopping.clone()));
+        });
+        // The follower closes what has joined before the stop.
+        if stopping.is_cancelled() {
+            mailbox.close();
         }
-        drop(hub);
         Waiter {
             hub: self.hub.clone(),
+            project,
             subject,
             mailbox,
         }
@@ -87,14 +100,36 @@ impl Waiter {
     /// delivered again.
     pub(crate) fn note(&self, unfinished: &[Glance], ended: &Ended) {
         if let Subject::Project(name) = &self.subject {
-            self.hub.lock().note(name, unfinished, ended);
+            self.project.hub().note(name, unfinished, ended);
         }
+    }
+
+    /// The rendering of the task of this letter, after its change. The clients of a project take
+    /// turns here: the first one calls `render`, and the others get the result.
+    pub(crate) async fn rendering<E>(
+        &self,
+        letter: Letter,
+        render: impl AsyncFnOnce(Letter) -> Result<Option<Rendering>, E>,
+    ) -> Result<Option<Rendering>, E> {
+        let mut renderings = self.project.renderings.lock().await;
+        let (id, change) = (letter.id, letter.change);
+        if let Some(rendering) = renderings.after(id, change) {
+            return Ok(rendering);
+        }
+        let covers = match &letter.task {
+            // As it was read when the change was delivered.
+            Some(_) => change,
+            None => self.project.hub().changes(),
+        };
+        let rendering = render(letter).await?;
+        renderings.put(id, covers, rendering.clone());
+        Ok(rendering)
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        self.hub.lock().leave(&self.subject, &self.mailbox);
+        self.hub.leave(&self.subject, &self.project, &self.mailbox);
     }
 }
 

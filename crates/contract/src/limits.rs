@@ -81,7 +81,9 @@ limits! {
     WAITS_PER_KEY_MAX: usize = 1_000, "requests", "Maximum number of requests of one API key that wait for a change";
     EVENT_STREAMS_MAX: usize = 20_000, "streams", "Maximum number of open event streams";
     EVENT_STREAMS_PER_KEY_MAX: usize = 1_000, "streams", "Maximum number of open event streams of one API key";
-    EVENT_KEEP_ALIVE_SECONDS: u64 = 15, "seconds", "Interval of keep-alives on an event stream, and of checks of its key";
+    PROJECT_EVENT_STREAMS_PER_KEY_MAX: usize = 16, "streams", "Maximum number of open event streams of one API key that follow a whole project";
+    EVENT_RENDERINGS_BYTES_MAX: usize = 1 << 20, "bytes", "Maximum memory for task objects that the event streams of a project share";
+    EVENT_KEEP_ALIVE_SECONDS: u64 = 15, "seconds", "Interval of keep-alives on an event stream";
     EVENTS_UNREAD_MAX: usize = 1_024, "tasks", "Maximum number of tasks with updates that an event stream's client has not read; beyond it the stream ends, and the client may resume it";
     EVENTS_RESUMED_MAX: usize = 1_000, "tasks", "Maximum number of ended tasks at the start of a resumed event stream";
     IDEMPOTENCY_KEY_CHARS_MAX: usize = 255, "characters", "Longest Idempotency-Key";
@@ -98,9 +100,9 @@ limits! {
     WEBHOOK_DELIVERIES_MAX: usize = 64, "deliveries", "Maximum number of deliveries at a time, in one process";
     WEBHOOK_DELIVERIES_EACH_MAX: usize = 4, "deliveries", "Maximum number of deliveries to one webhook at a time";
     WEBHOOK_LOG_MAX: u64 = 10_000, "deliveries", "Number of deliveries kept for each webhook; older ones that were delivered or given up are deleted";
+    WEBHOOK_PENDING_MAX: u64 = 10_000, "deliveries", "Number of pending deliveries kept for each webhook; further ones that have been due longest are dropped";
     WEBHOOK_ROTATION_HOURS: u64 = 24, "hours", "How long deliveries are also signed with the old secret after a rotation";
     TRACE_SPANS_MAX: usize = 2_048, "spans", "Maximum number of spans that wait for export to the trace collector; further ones are dropped";
-    WEBHOOK_PENDING_MAX: u64 = 10_000, "deliveries", "Number of pending deliveries kept for each webhook; further ones that have been due longest are dropped";
     WEBHOOKS_MAX: usize = 16, "webhooks", "Maximum number of webhooks of a project";
     RETENTION_HOURS: u64 = 168, "hours", "Retention of a finished task and its files";
     CLOCK_SETTLE_SECONDS: u64 = 600, "seconds", "How long the wall clock and the monotonic clock must agree before anything expires";

@@ -13,7 +13,7 @@ use kinora_store::{Changes, EndedRequest, StoreError, TaskChange, Tasks};
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::hub::SharedHub;
+use super::shared_hub::SharedHub;
 
 /// Maximum number of changes that are read together.
 const HEARD_AT_ONCE: usize = 256;
@@ -43,7 +43,7 @@ pub(super) async fn follow(
             biased;
             () = stopping.cancelled() => {
                 if let Some(hub) = hub.upgrade() {
-                    hub.lock().close();
+                    hub.close();
                 }
                 return;
             }
@@ -94,19 +94,14 @@ async fn hear(
             false => None,
         };
     }
-    let ids: Vec<TaskId> = {
-        let hub = shared.lock();
-        let concern = ids.into_iter().filter(|id| hub.may_concern(*id));
-        concern.collect()
-    };
+    let ids = shared.concerning(ids);
     let read = join_all(ids.iter().map(|id| tasks.task(*id))).await;
     let mut read: Vec<_> = ids.into_iter().zip(read).collect();
     // In the order of their ends: the id of an event says that its client has all earlier ones.
     read.sort_by_key(|(_, read)| read.as_ref().ok()?.as_ref()?.finished_at_ms);
-    let mut hub = shared.lock();
     for (id, read) in read {
         match read {
-            Ok(task) => hub.tell(id, task.as_ref()),
+            Ok(task) => shared.tell(id, task.as_ref()),
             Err(_) => is_complete = false,
         }
     }
@@ -115,37 +110,32 @@ async fn hear(
 
 /// Delivers all changes that were missed.
 async fn look_at_all(shared: &SharedHub, tasks: &dyn Tasks) -> Result<(), StoreError> {
-    let (ids, projects) = {
-        let mut hub = shared.lock();
-        hub.begin_look();
-        (hub.tasks(), hub.projects())
-    };
-    for some in ids.chunks(LOOKED_AT_ONCE) {
-        let glances = tasks.glance(some).await?;
-        let mut hub = shared.lock();
-        for (id, glance) in some.iter().zip(glances) {
-            hub.tell_glance(*id, glance, None);
+    for some in shared.begin_look().chunks(LOOKED_AT_ONCE) {
+        let ids: Vec<TaskId> = some.iter().map(|(id, _)| *id).collect();
+        let glances = tasks.glance(&ids).await?;
+        for ((id, project), glance) in some.iter().zip(glances) {
+            project.hub().tell_glance(*id, glance, None);
         }
     }
-    for (project, since_ms) in projects {
+    for (name, since_ms, project) in shared.followed() {
         let request = EndedRequest {
-            project: project.to_string(),
+            project: name.to_string(),
             since_ms,
             limit: EVENTS_RESUMED_MAX,
         };
         // Read before the ended tasks, so that a task which ends in between is reported as ended.
-        let unfinished = tasks.unfinished(&project).await?;
+        let unfinished = tasks.unfinished(&name).await?;
         let ended = tasks.ended(request).await?;
-        shared.lock().tell_project(&project, &unfinished, &ended);
+        project.hub().tell_project(&name, &unfinished, &ended);
     }
     Ok(())
 }
 
 /// The pause before the next check.
 fn look_pause(hub: &SharedHub) -> Duration {
-    let hub = hub.lock();
     let count = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    let tasks = LOOK_PAUSE_PER_TASK.saturating_mul(count(hub.tasks().len()));
-    let projects = LOOK_PAUSE_PER_PROJECT.saturating_mul(count(hub.projects().len()));
+    let (tasks, followers) = hub.counts();
+    let tasks = LOOK_PAUSE_PER_TASK.saturating_mul(count(tasks));
+    let projects = LOOK_PAUSE_PER_PROJECT.saturating_mul(count(followers));
     LOOK_PAUSE.max(tasks.saturating_add(projects))
 }

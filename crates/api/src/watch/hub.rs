@@ -1,8 +1,8 @@
-//! The mailboxes of all waiting clients, and the last state delivered to each subject. It decides
-//! who receives a state that was read, and reads nothing itself.
+//! The mailboxes of the clients that wait in one project, and the last state delivered to each
+//! subject. It decides who receives a state that was read, and reads nothing itself.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use kinora_contract::{Task, TaskId, UnixMs};
 use kinora_store::{Ended, Glance};
@@ -16,26 +16,17 @@ const LOOKS_REMEMBERED: u64 = 60;
 /// The subject of a wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// Changes of one task.
-    Task(TaskId),
+    /// Changes of one task of a project.
+    Task(TaskId, Arc<str>),
     /// Changes of all tasks of a project.
     Project(Arc<str>),
 }
 
-/// The hub of a process, shared by its watcher and its waiting clients.
-#[derive(Debug, Default)]
-pub(super) struct SharedHub(Mutex<Hub>);
-
-impl SharedHub {
-    pub(super) fn lock(&self) -> MutexGuard<'_, Hub> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether no client waits, so that changes need not be followed until one joins.
-    pub(super) fn is_abandoned(&self) -> bool {
-        let mut hub = self.lock();
-        hub.is_followed = !hub.is_empty();
-        !hub.is_followed
+impl Subject {
+    pub(super) const fn project(&self) -> &Arc<str> {
+        match self {
+            Self::Task(_, project) | Self::Project(project) => project,
+        }
     }
 }
 
@@ -46,8 +37,8 @@ pub(super) struct Hub {
     projects: HashMap<Arc<str>, Project>,
     /// Number of checks so far.
     looks: u64,
-    /// Whether changes are being followed.
-    pub(super) is_followed: bool,
+    /// Number of delivered changes so far.
+    changes: u64,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +55,8 @@ struct Project {
     since_ms: Option<UnixMs>,
     /// The next check asks for ends from this time on.
     next_ms: UnixMs,
+    /// Number of the change that is being delivered.
+    change: u64,
     boxes: Vec<Arc<Mailbox>>,
 }
 
@@ -78,7 +71,7 @@ impl Hub {
     pub(super) fn join(&mut self, subject: &Subject) -> Arc<Mailbox> {
         let mailbox = Arc::new(Mailbox::default());
         let boxes = match subject {
-            Subject::Task(id) => &mut self.tasks.entry(*id).or_default().boxes,
+            Subject::Task(id, _) => &mut self.tasks.entry(*id).or_default().boxes,
             Subject::Project(name) => &mut self.projects.entry(name.clone()).or_default().boxes,
         };
         boxes.push(mailbox.clone());
@@ -87,7 +80,7 @@ impl Hub {
 
     pub(super) fn leave(&mut self, subject: &Subject, mailbox: &Arc<Mailbox>) {
         let boxes = match subject {
-            Subject::Task(id) => self.tasks.get_mut(id).map(|one| &mut one.boxes),
+            Subject::Task(id, _) => self.tasks.get_mut(id).map(|one| &mut one.boxes),
             Subject::Project(name) => self.projects.get_mut(name).map(|one| &mut one.boxes),
         };
         let Some(boxes) = boxes else {
@@ -101,7 +94,7 @@ impl Hub {
             return;
         }
         match subject {
-            Subject::Task(id) => drop(self.tasks.remove(id)),
+            Subject::Task(id, _) => drop(self.tasks.remove(id)),
             Subject::Project(name) => drop(self.projects.remove(name)),
         }
     }
@@ -116,13 +109,14 @@ impl Hub {
         }
     }
 
+    #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
         self.tasks.is_empty() && self.projects.is_empty()
     }
 
-    /// Whether a change of this task may concern a waiting client.
-    pub(super) fn may_concern(&self, id: TaskId) -> bool {
-        !self.projects.is_empty() || self.tasks.contains_key(&id)
+    /// Number of changes delivered so far.
+    pub(super) const fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// The tasks that clients wait for.
@@ -130,13 +124,10 @@ impl Hub {
         self.tasks.keys().copied().collect()
     }
 
-    /// The projects that clients follow, and the time from which their ends must be delivered.
-    pub(super) fn projects(&self) -> Vec<(Arc<str>, UnixMs)> {
-        let projects = self.projects.iter();
-        let projects = projects.filter(|(_, one)| one.since_ms.is_some());
-        projects
-            .map(|(name, one)| (name.clone(), one.next_ms))
-            .collect()
+    /// The time from which the ends in this project must be delivered, if it is followed.
+    pub(super) fn next_ms(&self, project: &str) -> Option<UnixMs> {
+        let project = self.projects.get(project)?;
+        project.since_ms.map(|_| project.next_ms)
     }
 
     /// Delivers a task that was read; `None` if it no longer exists.
@@ -148,6 +139,7 @@ impl Hub {
         };
         let looks = self.looks;
         if let Some(project) = self.projects.get_mut(&*task.project) {
+            project.change = self.changes;
             project.tell(glance, Some(task), looks);
         }
     }
@@ -159,6 +151,7 @@ impl Hub {
         glance: Option<Glance>,
         task: Option<&Arc<Task>>,
     ) {
+        self.changes += 1;
         let Some(watched) = self.tasks.get_mut(&id) else {
             return;
         };
@@ -167,7 +160,7 @@ impl Hub {
         }
         watched.told = glance;
         for mailbox in &watched.boxes {
-            mailbox.put(id, task);
+            mailbox.put(id, task, self.changes);
         }
     }
 
@@ -175,9 +168,11 @@ impl Hub {
     /// followers.
     pub(super) fn note(&mut self, name: &str, unfinished: &[Glance], ended: &Ended) {
         let looks = self.looks;
+        self.changes += 1;
         let Some(project) = self.projects.get_mut(name) else {
             return;
         };
+        project.change = self.changes;
         let is_first = project.boxes.len() == 1 || project.since_ms.is_none();
         for glance in unfinished {
             match project.told.get(&glance.id) {
@@ -205,9 +200,11 @@ impl Hub {
     /// Delivers the results of a check to the followers of a project.
     pub(super) fn tell_project(&mut self, name: &str, unfinished: &[Glance], ended: &Ended) {
         let looks = self.looks;
+        self.changes += 1;
         let Some(project) = self.projects.get_mut(name) else {
             return;
         };
+        project.change = self.changes;
         project.next_ms = ended.next_ms;
         for (at_ms, id) in &ended.tasks {
             project.tell_end(*id, *at_ms, looks);
@@ -278,7 +275,7 @@ impl Project {
 
     fn put(&self, id: TaskId, task: Option<&Arc<Task>>) {
         for mailbox in &self.boxes {
-            mailbox.put(id, task);
+            mailbox.put(id, task, self.change);
         }
     }
 }

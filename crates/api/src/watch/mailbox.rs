@@ -2,7 +2,7 @@
 //! each task only once, however often the task changes. So a slow reader misses intermediate states
 //! but never the last one, and uses little memory.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use kinora_contract::limits::EVENTS_UNREAD_MAX;
@@ -19,6 +19,8 @@ pub(crate) struct Letter {
     pub(crate) id: TaskId,
     /// The task after the change; `None` if the reader must read it.
     pub(crate) task: Option<Arc<Task>>,
+    /// Number of the change in its project; `u64::MAX` if the reader must read it anyway.
+    pub(crate) change: u64,
 }
 
 /// The letters for one reader.
@@ -30,25 +32,34 @@ pub(crate) struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Letters {
-    waiting: VecDeque<Letter>,
+    /// In the order of their first changes.
+    waiting: BTreeMap<u64, Letter>,
+    /// The places of the tasks in it.
+    places: HashMap<TaskId, u64>,
+    next: u64,
     is_over: bool,
 }
 
 impl Mailbox {
     /// Adds a changed task. Only the first letter carries the task itself: the others would hold
     /// memory for a reader that does not read.
-    pub(super) fn put(&self, id: TaskId, task: Option<&Arc<Task>>) {
+    pub(super) fn put(&self, id: TaskId, task: Option<&Arc<Task>>, change: u64) {
         let mut letters = self.lock();
         if letters.is_over {
             return;
         }
-        let is_first = letters.waiting.front().is_none_or(|first| first.id == id);
+        let first = letters.waiting.first_key_value();
+        let is_first = first.is_none_or(|(_, first)| first.id == id);
         let task = task.filter(|_| is_first).cloned();
-        let has_room = letters.waiting.len() < EVENTS_UNREAD_MAX;
-        match letters.waiting.iter_mut().find(|letter| letter.id == id) {
-            Some(letter) => letter.task = task,
-            None if has_room => letters.waiting.push_back(Letter { id, task }),
-            None => letters.end(),
+        let letter = Letter { id, task, change };
+        let place = letters.places.get(&id).copied();
+        if place.is_none() && letters.waiting.len() >= EVENTS_UNREAD_MAX {
+            letters.end();
+        } else {
+            let place = place.unwrap_or(letters.next);
+            letters.next = letters.next.max(place + 1);
+            letters.places.insert(id, place);
+            letters.waiting.insert(place, letter);
         }
         drop(letters);
         self.moved.notify_one();
@@ -63,16 +74,20 @@ impl Mailbox {
     /// The next letter.
     pub(crate) fn take(&self) -> Option<Letter> {
         let mut letters = self.lock();
-        let next = letters.waiting.pop_front();
-        if letters.waiting.is_empty() && letters.waiting.capacity() > KEPT_CAPACITY {
-            letters.waiting.shrink_to(KEPT_CAPACITY);
+        let (_, next) = letters.waiting.pop_first()?;
+        letters.places.remove(&next.id);
+        if letters.places.is_empty() {
+            letters.places.shrink_to(KEPT_CAPACITY);
         }
-        next
+        Some(next)
     }
 
     /// Removes the letter about this task, which its reader is about to read anyway.
     pub(crate) fn remove(&self, id: TaskId) {
-        self.lock().waiting.retain(|letter| letter.id != id);
+        let mut letters = self.lock();
+        if let Some(place) = letters.places.remove(&id) {
+            letters.waiting.remove(&place);
+        }
     }
 
     /// Whether there is no letter.
@@ -105,7 +120,8 @@ impl Letters {
     /// Closes the mailbox and drops its letters; a client that reconnects receives their tasks
     /// then.
     fn end(&mut self) {
-        self.waiting = VecDeque::new();
+        self.waiting = BTreeMap::new();
+        self.places = HashMap::new();
         self.is_over = true;
     }
 }
@@ -122,7 +138,7 @@ mod tests {
     async fn a_task_waits_once_in_the_place_of_its_first_change() {
         let mailbox = Mailbox::default();
         for number in [1, 2, 1, 3, 2] {
-            mailbox.put(id(number), None);
+            mailbox.put(id(number), None, 1);
         }
         mailbox.remove(id(3));
         mailbox.moved().await;
@@ -137,14 +153,14 @@ mod tests {
         let mailbox = Mailbox::default();
         for _ in 0..3 {
             for number in 0..EVENTS_UNREAD_MAX {
-                mailbox.put(id(number), None);
+                mailbox.put(id(number), None, 1);
             }
         }
         assert!(!mailbox.is_over());
-        mailbox.put(id(EVENTS_UNREAD_MAX), None);
+        mailbox.put(id(EVENTS_UNREAD_MAX), None, 1);
         mailbox.moved().await;
         assert!(mailbox.is_over() && mailbox.is_empty());
-        mailbox.put(id(1), None);
+        mailbox.put(id(1), None, 1);
         assert!(mailbox.is_empty(), "nothing more is kept for it");
     }
 }

@@ -1,16 +1,19 @@
 //! A change's whole path, from the store to the waiting clients.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use kinora_contract::{ManualClock, TaskId};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, id};
 use kinora_store::faulty::{FaultyStore, Method, Plan};
 use kinora_store::reference::ReferenceStore;
-use kinora_store::{EndedRequest, Renewal, Stores};
+use kinora_store::{EndedRequest, Renewal, StoreError, Stores};
 
 use super::*;
+use crate::event_id::Told;
 
 /// Only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -64,10 +67,12 @@ async fn a_change_is_told_to_those_whom_it_concerns_and_read_once() {
     let world = World::new(false);
     world.site.submit(1, "one").await;
     world.site.submit(2, "two").await;
-    let own: Vec<_> = (0..100).map(|_| world.join(Subject::Task(id(1)))).collect();
+    let own: Vec<_> = (0..100)
+        .map(|_| world.join(Subject::Task(id(1), "one".into())))
+        .collect();
     let project = world.join(Subject::Project("one".into()));
     let others = [
-        world.join(Subject::Task(id(2))),
+        world.join(Subject::Task(id(2), "two".into())),
         world.join(Subject::Project("two".into())),
     ];
     let claim = world.site.claim_one().await;
@@ -89,11 +94,54 @@ async fn a_change_is_told_to_those_whom_it_concerns_and_read_once() {
     assert!(others.iter().all(|waiter| waiter.mailbox().is_empty()));
 }
 
+/// All streams of a project report a change of which one has made the rendering.
+#[tokio::test(start_paused = true)]
+async fn p08_a_change_is_rendered_once_for_all_streams_of_a_project() {
+    for streams in [1, 16] {
+        let world = World::new(false);
+        let waiters: Vec<_> = (0..streams)
+            .map(|_| world.join(Subject::Project("one".into())))
+            .collect();
+        let renders = AtomicUsize::new(0);
+        for number in 1..=3 {
+            world.site.submit(number, "one").await;
+            settle().await;
+            let reports = waiters.iter().map(async |waiter| {
+                let letter = waiter.mailbox().take().expect("a letter");
+                let render = async |letter: Letter| {
+                    renders.fetch_add(1, Ordering::Relaxed);
+                    let task = world.tasks.task(letter.id).await?.expect("a task");
+                    Ok::<_, StoreError>(Some(Rendering {
+                        told: Told::from(Glance::of(&task).expect("a state")),
+                        ended_ms: 0,
+                        json: letter.id.to_string().into(),
+                    }))
+                };
+                waiter.rendering(letter, render).await.unwrap().unwrap()
+            });
+            for report in join_all(reports).await {
+                assert_eq!(report.json, id(number).to_string());
+            }
+            let rendered = renders.load(Ordering::Relaxed) as u64;
+            assert_eq!(rendered, number, "once for {streams} streams");
+        }
+        world.site.cancel("one", 1, RETENTION_MS).await;
+        settle().await;
+        let letter = waiters[0].mailbox().take().expect("a letter");
+        let renewed = waiters[0].rendering(letter, async |_| Ok::<_, StoreError>(None));
+        assert_eq!(
+            renewed.await.unwrap(),
+            None,
+            "a later change is rendered anew"
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_not_heard_is_found_by_a_look() {
     let world = World::new(true);
     world.site.submit(1, "one").await;
-    let own = world.join(Subject::Task(id(1)));
+    let own = world.join(Subject::Task(id(1), "one".into()));
     let project = world.join(Subject::Project("one".into()));
     let request = EndedRequest {
         project: "one".to_owned(),
@@ -123,7 +171,7 @@ async fn p11_an_outage_of_the_store_loses_no_change() {
 
     let world = World::new(false);
     world.site.submit(1, "one").await;
-    let waiter = world.join(Subject::Task(id(1)));
+    let waiter = world.join(Subject::Task(id(1), "one".into()));
     world.plan.set(Rates {
         before_ppm: 1_000_000,
         ..Rates::default()
@@ -140,11 +188,11 @@ async fn p16_a_stop_ends_every_wait_at_once() {
     let world = World::new(false);
     world.site.submit(1, "one").await;
     let waiters = [
-        world.join(Subject::Task(id(1))),
+        world.join(Subject::Task(id(1), "one".into())),
         world.join(Subject::Project("one".into())),
     ];
     world.stopping.cancel();
-    let late = world.join(Subject::Task(id(1)));
+    let late = world.join(Subject::Task(id(1), "one".into()));
     for waiter in waiters.iter().chain([&late]) {
         let moved = tokio::time::timeout(PATIENCE, waiter.mailbox().moved()).await;
         assert!(moved.is_ok() && waiter.mailbox().is_over());
@@ -156,13 +204,13 @@ async fn changes_are_followed_while_somebody_waits() {
     let world = World::new(false);
     world.site.submit(1, "one").await;
     for _ in 0..3 {
-        let waiter = world.join(Subject::Task(id(1)));
-        assert!(world.watch.hub.lock().is_followed);
+        let waiter = world.join(Subject::Task(id(1), "one".into()));
+        assert!(world.watch.hub.is_followed());
         drop(waiter);
         tokio::time::sleep(Duration::from_secs(10)).await;
-        assert!(!world.watch.hub.lock().is_followed);
+        assert!(!world.watch.hub.is_followed());
     }
-    let waiter = world.join(Subject::Task(id(1)));
+    let waiter = world.join(Subject::Task(id(1), "one".into()));
     world.site.cancel("one", 1, RETENTION_MS).await;
     assert_eq!(next(&waiter).await, id(1));
 }

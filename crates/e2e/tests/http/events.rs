@@ -160,51 +160,63 @@ fn a_project_s_stream_goes_on_where_it_broke() {
     assert_steps(&events);
 }
 
-/// Opens a project's stream and never reads it.
-fn unread(server: &Server, key: &str) -> TcpStream {
+/// Opens a stream and never reads it.
+fn unread(server: &Server, path: &str, key: &str) -> TcpStream {
     let mut stream = raw::connect_from(HOSTILE, server.address()).unwrap();
-    let ask = format!("GET {ALL} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n");
+    let ask = format!("GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {key}\r\n\r\n");
     stream.write_all(ask.as_bytes()).unwrap();
     stream
 }
 
+/// Few may follow the whole project, since each change of it is work for each of them.
 #[test]
 fn p08_a_key_has_its_bound_of_open_streams() {
     const OF_KEY: usize = 1_000;
+    const OF_PROJECT: usize = 16;
     let server = crate::setup()
+        .set("KINORA_WORKER_ENABLED", false)
         .set("KINORA_HTTP_CONNECTIONS_MAX", 4_000)
         .set("KINORA_HTTP_CONNECTIONS_PER_ADDRESS_MAX", 2_000)
         .start();
     let (client, other) = (server.client(), server.newcomer());
-    let opened = || {
-        let mut stream = unread(&server, client.key());
+    let of_task = of_task(client.submit(&quick("kinora-b1")).id());
+    let opened = |path: &str| {
+        let mut stream = unread(&server, path, client.key());
         let mut head = [0; 12];
         stream.read_exact(&mut head).unwrap();
         (stream, head)
     };
-    let mut open: Vec<TcpStream> = (0..OF_KEY)
-        .map(|_| {
-            until("a stream", || match opened() {
+    let open = |path: &str, count: usize| -> Vec<TcpStream> {
+        let streams = (0..count).map(|_| {
+            until("a stream", || match opened(path) {
                 (stream, head) if &head == b"HTTP/1.1 200" => Some(stream),
                 // The store was away for a moment.
                 (_, head) if &head == b"HTTP/1.1 503" => None,
                 (_, head) => panic!("{}", String::from_utf8_lossy(&head)),
             })
-        })
-        .collect();
-    let refused = client.get(ALL).refused(429, "rate_limit_exceeded");
-    assert!(
-        refused["message"]
-            .as_str()
-            .unwrap()
-            .contains("event streams")
-    );
+        });
+        streams.collect()
+    };
+    let is_refused = |path: &str| {
+        let refused = client.get(path).refused(429, "rate_limit_exceeded");
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains("event streams"), "{message}");
+    };
+    let is_free = |path: &str| {
+        until("the place to be free", || {
+            let (_, head) = opened(path);
+            (&head == b"HTTP/1.1 200").then_some(())
+        });
+    };
+    let mut of_project = open(ALL, OF_PROJECT);
+    is_refused(ALL);
+    of_project.pop();
+    is_free(ALL);
+    let mut others = open(&of_task, OF_KEY - OF_PROJECT + 1);
+    is_refused(&of_task);
     drop(other.events(ALL, None));
-    open.pop();
-    until("the place to be free", || {
-        let (_, head) = opened();
-        (&head == b"HTTP/1.1 200").then_some(())
-    });
+    others.pop();
+    is_free(&of_task);
 }
 
 #[test]

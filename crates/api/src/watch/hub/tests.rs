@@ -47,7 +47,7 @@ fn taken(mailbox: &Mailbox) -> Vec<TaskId> {
 #[test]
 fn each_change_of_a_task_is_told_once_to_those_who_wait_for_it() {
     let mut hub = Hub::default();
-    let boxes = [id(1), id(1), id(2)].map(|one| hub.join(&Subject::Task(one)));
+    let boxes = [id(1), id(1), id(2)].map(|one| hub.join(&Subject::Task(one, "one".into())));
     for (glance, is_news) in [
         (glance(id(1), Status::Queued, 0), true),
         (glance(id(1), Status::Queued, 0), false),
@@ -71,7 +71,7 @@ fn a_look_tells_what_was_not_heard() {
     let mailbox = project(&mut hub);
     let queued = glance(id(1), Status::Queued, 0);
     hub.note("one", &[queued], &ended(&[id(2)]));
-    assert_eq!(hub.projects(), [("one".into(), 7)]);
+    assert_eq!(hub.next_ms("one"), Some(7));
     look(&mut hub, &[queued], &[id(2)]);
     assert_eq!(taken(&mailbox), [], "it has read that by itself");
     let new = glance(id(3), Status::Queued, 0);
@@ -94,7 +94,7 @@ fn a_look_tells_what_was_not_heard() {
 fn ends_of_before_are_no_news_to_those_who_begin_to_follow() {
     let mut hub = Hub::default();
     let mailbox = project(&mut hub);
-    assert_eq!(hub.projects(), [], "nobody knows yet how it stands");
+    assert_eq!(hub.next_ms("one"), None, "nobody knows yet how it stands");
     let running = glance(id(1), Status::InProgress, 3);
     hub.note("one", &[running], &ended(&[]));
     hub.begin_look();
@@ -131,7 +131,10 @@ fn p08_ends_that_are_told_no_more_are_forgotten() {
 #[test]
 fn nothing_is_left_of_those_who_have_left() {
     let mut hub = Hub::default();
-    for subject in [Subject::Task(id(1)), Subject::Project("one".into())] {
+    for subject in [
+        Subject::Task(id(1), "one".into()),
+        Subject::Project("one".into()),
+    ] {
         let boxes = [hub.join(&subject), hub.join(&subject)];
         hub.leave(&subject, &boxes[0]);
         assert!(!hub.is_empty());
