@@ -61,6 +61,13 @@ impl Rendered {
         }))
     }
 
+    /// Forgets all objects: their URLs open nothing any more.
+    pub fn clear(&self) {
+        for shard in &self.0.shards {
+            *shard.lock().unwrap_or_else(PoisonError::into_inner) = Shard::default();
+        }
+    }
+
     /// The cached object of `task` at `queue_position`.
     pub(crate) fn get(&self, task: &Arc<Task>, queue_position: Option<u64>) -> Option<Bytes> {
         let mut shard = self.shard(task.id);

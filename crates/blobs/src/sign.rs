@@ -6,6 +6,7 @@ use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use hmac::{Hmac, KeyInit, Mac};
 use kinora_contract::{TaskId, hex};
@@ -69,8 +70,13 @@ impl fmt::Debug for Secret {
 }
 
 /// Makes and verifies signed URLs.
-#[derive(Clone, Debug)]
-pub struct Signer {
+#[derive(Debug)]
+pub struct Signer(RwLock<Secrets>);
+
+/// The secrets whose signatures are accepted.
+#[derive(Debug)]
+struct Secrets {
+    /// Signs.
     current: Keyed,
     previous: Option<Keyed>,
 }
@@ -113,17 +119,31 @@ impl Signer {
     /// Signs with `current`, and also accepts signatures of `previous`, so a secret can be rotated
     /// without invalidating existing URLs.
     pub fn new(current: Secret, previous: Option<Secret>) -> Self {
-        Self {
+        Self(RwLock::new(Secrets {
             current: Keyed::new(&current),
             previous: previous.as_ref().map(Keyed::new),
-        }
+        }))
+    }
+
+    /// Signs with `current` from now on, and accepts no other signature.
+    pub fn replace(&self, current: &Secret) {
+        let new = Secrets {
+            current: Keyed::new(current),
+            previous: None,
+        };
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
+    }
+
+    fn secrets(&self) -> RwLockReadGuard<'_, Secrets> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The query that opens `variant` of this task's result before `expires_at_s` (Unix seconds):
     /// `expires=1760000000&signature=` and 64 hexadecimal digits. A result URL may put
     /// `variant=NAME&` in front of it.
     pub fn sign(&self, task: TaskId, variant: &str, expires_at_s: u64) -> String {
-        let tag = self.current.mac(task, variant, expires_at_s).finalize();
+        let mac = self.secrets().current.mac(task, variant, expires_at_s);
+        let tag = mac.finalize();
         let mut query = format!("expires={expires_at_s}&signature=");
         hex::push(&mut query, &tag.into_bytes());
         query
@@ -150,8 +170,9 @@ impl Signer {
             .unwrap_or(raw_query);
         let (expires_at_s, tag) = parse(signed).ok_or(SignatureError::Malformed)?;
         let right = |keyed: &Keyed| keyed.mac(task, variant, expires_at_s).verify(&tag.into());
-        let current = right(&self.current).is_ok();
-        let previous = self
+        let secrets = self.secrets();
+        let current = right(&secrets.current).is_ok();
+        let previous = secrets
             .previous
             .as_ref()
             .is_some_and(|keyed| right(keyed).is_ok());

@@ -14,7 +14,7 @@ use kinora_fetch::{Allowed, Fetcher, Network};
 use kinora_media::{Films, RecorderOptions};
 use kinora_policy::Policy;
 use kinora_scratch::Scratch;
-use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, SqliteOptions, Stores};
+use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, SecretKey, SqliteOptions, Stores};
 use kinora_traces::Tracer;
 use kinora_worker::{Backoff, Lineup, Mark, Marker, Origin, Pools, References, Worker};
 use tokio_util::sync::CancellationToken;
@@ -37,6 +37,8 @@ pub(crate) struct Service {
     pub(crate) worker: Worker,
     /// Delivers events to webhooks.
     pub(crate) deliverer: Deliverer,
+    /// The store's, as the signer knows it.
+    pub(crate) signing_key: SecretKey,
 }
 
 /// Opens everything for a process that serves clients.
@@ -52,7 +54,7 @@ pub(crate) async fn service(
         (catalog::described(config)?, Lineup::default())
     };
     let stores = opened.stores.clone();
-    let signer = signing::signer(config, &*stores.secrets, &stores.holds).await?;
+    let (signer, signing_key) = signing::signer(config, &*stores.secrets, &stores.holds).await?;
     let api = Api {
         tasks: stores.tasks.clone(),
         keys: stores.keys.clone(),
@@ -81,6 +83,7 @@ pub(crate) async fn service(
         api,
         worker,
         deliverer,
+        signing_key,
     })
 }
 

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::system::{SystemClock, actor};
-use crate::{folder, hint};
+use crate::{folder, hint, signing};
 pub(crate) use judged::NewKeyParts;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
@@ -29,7 +29,11 @@ pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
         KeysCommand::List(args) => runtime.block_on(list(args)),
         KeysCommand::Log(args) => runtime.block_on(log::show(args)),
         KeysCommand::Rotate(args) => runtime.block_on(rotate(args)),
-        KeysCommand::Revoke { key, home } => runtime.block_on(revoke(key, home)),
+        KeysCommand::Revoke {
+            key,
+            expire_addresses,
+            home,
+        } => runtime.block_on(revoke(key, *expire_addresses, home)),
     }
 }
 
@@ -113,7 +117,7 @@ async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn revoke(key: &str, home: &HomeArgs) -> Result<(), Failure> {
+async fn revoke(key: &str, expire_addresses: bool, home: &HomeArgs) -> Result<(), Failure> {
     let config = Config::load(home)?;
     let store = open(&config, home)?;
     let now_ms = SystemClock.now_ms();
@@ -126,6 +130,16 @@ async fn revoke(key: &str, home: &HomeArgs) -> Result<(), Failure> {
     print(&format!(
         "{id} is revoked; a running service refuses it within a second.\n"
     ));
+    if expire_addresses {
+        signing::expire_addresses(&config, &*store).await?;
+        print(
+            "All result addresses that were handed out have expired; a running service follows within two seconds.\n",
+        );
+    } else {
+        print(
+            "Result addresses that were handed out open until their tasks expire; --expire-addresses ends all of them.\n",
+        );
+    }
     Ok(())
 }
 

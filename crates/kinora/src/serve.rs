@@ -22,7 +22,7 @@ use crate::output::print;
 use crate::stop::{self, Signals};
 use crate::system::SystemClock;
 use crate::traces::Traces;
-use crate::{logging, memory, system, weights, welcome};
+use crate::{logging, memory, signing, system, weights, welcome};
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -146,6 +146,7 @@ impl OpenService {
             api,
             worker,
             deliverer,
+            signing_key,
         } = self.service;
         let (shutdown, done) = (Shutdown::default(), CancellationToken::new());
         let end = Stop {
@@ -157,6 +158,10 @@ impl OpenService {
         let obeying = stop::obey_signals(signals, end.begun.clone(), shutdown.clone(), drain_limit);
         tokio::spawn(obeying);
         tokio::spawn(deliverer.deliver(done.clone()));
+        if config.results.signing_key_file.as_os_str().is_empty() {
+            let secrets = stores.secrets.clone();
+            tokio::spawn(signing::follow(api.clone(), signing_key, secrets));
+        }
         let mut router = kinora_api::router(api);
         if let Some(metrics) = self.metrics {
             router = kinora_api::metered(router, Arc::new(SystemClock));

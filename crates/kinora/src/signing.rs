@@ -2,15 +2,23 @@
 //! key file of the operator takes precedence; a file of an earlier version is imported into the
 //! store.
 
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
+use kinora_api::Api;
 use kinora_blobs::sign::{Secret, Signer};
-use kinora_store::{Holds, SecretKey, Secrets, StoreError};
+use kinora_store::{Holds, KeyStore, SecretKey, Secrets, StoreError};
 
 use crate::config::Config;
 use crate::damage::WAY_ON;
 use crate::failure::Failure;
 use crate::system;
+
+/// How often a process looks whether the store's key was replaced.
+const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
 /// The file in which versions without a key in the store kept it.
 pub(crate) fn earlier_file(data: &Path) -> PathBuf {
@@ -18,13 +26,14 @@ pub(crate) fn earlier_file(data: &Path) -> PathBuf {
 }
 
 /// Signs with the operator's key, or else with the store's, and also accepts URLs signed with the
-/// other one.
+/// other one. With the store's key.
 pub(crate) async fn signer(
     config: &Config,
     secrets: &dyn Secrets,
     holds: &Holds,
-) -> Result<Signer, Failure> {
+) -> Result<(Signer, SecretKey), Failure> {
     let stored = stored(config, secrets, holds).await?;
+    let key = SecretKey(stored.bytes());
     let file = &config.results.signing_key_file;
     if !file.as_os_str().is_empty() {
         let own = read(file)?.ok_or_else(|| {
@@ -33,7 +42,7 @@ pub(crate) async fn signer(
                 file.display()
             ))
         })?;
-        return Ok(Signer::new(own, Some(stored)));
+        return Ok((Signer::new(own, Some(stored)), key));
     }
     let earlier = earlier_file(&config.data);
     // Belongs to a process that had its own store before it joined this one.
@@ -48,7 +57,49 @@ pub(crate) async fn signer(
         let path = earlier.display();
         tracing::warn!(%path, "signing key in this file differs from the store's; URLs signed with it work only in this process");
     }
-    Ok(Signer::new(stored, other))
+    Ok((Signer::new(stored, other), key))
+}
+
+/// Signs with the store's key as it is replaced, and forgets what was signed with the old one.
+pub(crate) async fn follow(api: Api, mut known: SecretKey, secrets: Arc<dyn Secrets>) {
+    loop {
+        // While the store is away, the key stays.
+        if let Ok(Some(key)) = secrets.signing_key().await
+            && key != known
+        {
+            known = key;
+            api.signer.replace(&Secret::new(key.0));
+            api.rendered.clear();
+            tracing::warn!("signing key replaced: result addresses of before have expired");
+        }
+        tokio::time::sleep(FOLLOW_EVERY).await;
+    }
+}
+
+/// Replaces the store's key, so that result addresses of before expire.
+pub(crate) async fn expire_addresses(config: &Config, keys: &dyn KeyStore) -> Result<(), Failure> {
+    let own = &config.results.signing_key_file;
+    if !own.as_os_str().is_empty() {
+        return Err(Failure::new(format!(
+            "Result addresses are signed with the key in {}, of results.signing_key_file: to expire them, put another \
+             key into it and restart every process.",
+            own.display()
+        )));
+    }
+    let new = keys.replace_signing_key(SecretKey(system::random()?)).await;
+    new.map_err(|error| Failure::because("The signing key is not replaced", error))?;
+    let earlier = earlier_file(&config.data);
+    // Signatures by its key are accepted as long as it is there.
+    match fs::remove_file(&earlier) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Failure::because(
+            format!(
+                "The old signing key in {} is not removed",
+                earlier.display()
+            ),
+            error,
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The store's key. If it has none, it gets that of an earlier version, or a new one.
@@ -104,8 +155,6 @@ fn read(path: &Path) -> Result<Option<Secret>, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use kinora_contract::{ManualClock, TaskId};
     use kinora_store::reference::ReferenceStore;
 
@@ -135,7 +184,9 @@ mod tests {
                 ..Holds::default()
             };
             let signer = signer(&self.config, &self.store, &holds).await;
-            signer.map_err(|failure| failure.to_string())
+            signer
+                .map(|(signer, _)| signer)
+                .map_err(|failure| failure.to_string())
         }
 
         fn write(&self, byte: &str) {
@@ -186,6 +237,22 @@ mod tests {
         // Damaged, it is of no account: the store has the key.
         service.write("no");
         assert!(opens(&stored, &service.signer(true).await.unwrap()));
+    }
+
+    #[tokio::test]
+    async fn addresses_that_were_expired_open_nothing_also_after_a_restart() {
+        let mut service = Fixture::new();
+        service.write("07");
+        let before = service.signer(true).await.unwrap();
+        expire_addresses(&service.config, &service.store)
+            .await
+            .unwrap();
+        let after = service.signer(true).await.unwrap();
+        assert!(!opens(&after, &before) && !opens(&before, &after));
+        service.config.results.signing_key_file = "own".into();
+        let refused = expire_addresses(&service.config, &service.store).await;
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains("signing_key_file"), "{refused}");
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kinora_contract::UnixMs;
 
-use crate::{Actor, KeyAction, KeyActionKind, StoreError};
+use crate::{Actor, KeyAction, KeyActionKind, SecretKey, StoreError};
 
 /// Uses of a key within this time of the recorded one are not recorded.
 const USE_NOTED_EVERY_MS: u64 = 60_000;
@@ -61,6 +61,13 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
         rotation: KeyRotation,
         by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError>;
+
+    /// Replaces the key that signs result URLs, so that those that were handed out open nothing any
+    /// more. Serving processes find the new one by [`crate::Secrets::signing_key`].
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store cannot be written now.
+    async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError>;
 }
 
 /// The replacement of a key.

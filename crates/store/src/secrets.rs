@@ -15,8 +15,8 @@ pub trait Secrets: Send + Sync + std::fmt::Debug {
     async fn signing_key(&self) -> Result<Option<SecretKey>, StoreError>;
 
     /// Stores `offered` as the key that signs result URLs, unless the store has one, and returns
-    /// the stored key. If several processes offer keys concurrently, all get the same one. It never
-    /// changes.
+    /// the stored key. If several processes offer keys concurrently, all get the same one. Only
+    /// [`crate::KeyStore::replace_signing_key`] changes it.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read or stored now.

@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use kinora_blobs::sign::{Secret, Signer};
-use kinora_e2e::{Client, Reply, Video, media};
+use kinora_e2e::{Client, Reply, Video, keys, media, until};
 
 use crate::support::{Download, quick, shared, signing_key};
 
@@ -128,6 +128,30 @@ fn an_address_past_its_time_is_410_only_where_it_is_rightly_signed() {
             "a good key opens: {address}"
         );
     }
+}
+
+/// Without a restart, and in tasks too, which show addresses of the new key.
+#[test]
+fn addresses_outlive_their_key_unless_they_are_expired_with_it() {
+    let server = crate::setup().start();
+    let create = ["create", "--name", "leaked"];
+    let leaked = server.client_with(keys(server.data(), &create).ok().trim());
+    let video = leaked.submit(&quick("kinora-a1"));
+    let video = leaked.wait_completed(video.id());
+    let (old, anonymous) = (video.text("result_url"), server.anonymous());
+    let printed = keys(server.data(), &["revoke", "leaked"]).ok();
+    assert!(printed.contains("--expire-addresses"), "{printed}");
+    assert_eq!(anonymous.get(old).status, 200, "by design");
+    let id = printed.split(' ').next().unwrap();
+    let printed = keys(server.data(), &["revoke", id, "--expire-addresses"]).ok();
+    assert!(printed.contains("have expired"), "{printed}");
+    until("the old address to expire", || {
+        (anonymous.get(old).status == 401).then_some(())
+    });
+    until("a new address", || {
+        let shown = server.client().video(video.id());
+        (anonymous.get(shown.text("result_url")).status == 200).then_some(())
+    });
 }
 
 #[test]

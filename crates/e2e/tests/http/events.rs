@@ -231,7 +231,8 @@ fn a_stream_shows_life_and_ends_when_its_key_does() {
     let id = line
         .split_whitespace()
         .find(|word| word.starts_with("key_"));
-    keys(server.data(), &["revoke", id.unwrap()]).ok();
+    let printed = keys(server.data(), &["revoke", id.unwrap()]).ok();
+    assert!(printed.contains("--expire-addresses"), "{printed}");
     assert_eq!(stream.next(), None, "of a key that may not read any more");
     // One whose key is good gets signs of life instead.
     let polite = server.client();

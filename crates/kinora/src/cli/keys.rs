@@ -45,12 +45,20 @@ pub(crate) enum KeysCommand {
                       kinora keys log --json | jq '.[] | select(.action == \"revoked\")'"
     )]
     Log(LogArgs),
-    /// Revoke a key; a running service refuses it within a second.
-    #[command(after_help = "For example:\n  kinora keys revoke key_abcdefghijkl")]
+    /// Revoke a key; a running service refuses it, and ends its event streams, within a second.
+    #[command(
+        after_help = "Result addresses that the key's clients hold open without it, until their tasks expire. For \
+                      example, to revoke a key that has leaked, and all result addresses of all projects with it:\n  \
+                      kinora keys revoke key_abcdefghijkl --expire-addresses"
+    )]
     Revoke {
         /// The key's id, as `kinora keys list` shows it, or its name
         #[arg(value_name = "ID|NAME")]
         key: String,
+        /// Also replace the key that signs result addresses: those that were handed out, of all
+        /// projects, open nothing any more; tasks show new ones
+        #[arg(long)]
+        expire_addresses: bool,
         #[command(flatten)]
         home: HomeArgs,
     },

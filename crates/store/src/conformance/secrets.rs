@@ -42,3 +42,20 @@ pub async fn a_signing_key_outlives_a_restart(harness: &impl Harness) {
     drop(another);
     assert_eq!(ask("another", 3).await, SecretKey([3; 32]));
 }
+
+/// Every handle sees the new one, also after a restart.
+pub async fn a_replaced_signing_key_is_seen_on_every_handle(harness: &impl Harness) {
+    let [site, other] = harness.open_both("store").await;
+    let first = site.secrets.keep_signing_key(SecretKey([1; 32])).await;
+    assert_eq!(first.unwrap(), SecretKey([1; 32]));
+    let new = SecretKey([2; 32]);
+    other.keys.replace_signing_key(new).await.unwrap();
+    for handle in [&site, &other] {
+        assert_eq!(handle.secrets.signing_key().await.unwrap(), Some(new));
+        let kept = handle.secrets.keep_signing_key(SecretKey([3; 32])).await;
+        assert_eq!(kept.unwrap(), new);
+    }
+    drop((site, other));
+    let site = harness.open("store").await;
+    assert_eq!(site.secrets.signing_key().await.unwrap(), Some(new));
+}

@@ -165,6 +165,7 @@ macro_rules! conformance_suite {
             operations: an_overview_shows_what_waits_and_runs,
             secrets: two_handles_share_one_signing_key,
             secrets: a_signing_key_outlives_a_restart,
+            secrets: a_replaced_signing_key_is_seen_on_every_handle,
             agreement: random_operations_agree_with_the_reference_store,
         }
     };

@@ -14,9 +14,10 @@ use super::beside::Beside;
 use super::keys::{AddFirstKey, AddKey, COLUMNS, NoteUse, RevokeKey, RotateKey, read};
 use super::lane::Lane;
 use super::reads::Reader;
+use super::secrets::ReplaceSigningKey;
 use super::shared::Shared;
 use super::statement::Statement;
-use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, OpenError, StoreError};
+use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, OpenError, SecretKey, StoreError};
 
 /// Maximum number of remembered keys; beyond it the process forgets all of them.
 const KNOWN_MAX: usize = 10_000;
@@ -185,6 +186,10 @@ impl KeyStore for PostgresKeys {
         self.forget();
         rotated
     }
+
+    async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
+        self.lane.call(ReplaceSigningKey(new)).await
+    }
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -249,6 +254,10 @@ impl KeyStore for KeysBeside {
         by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError> {
         self.keys().await?.rotate_key(rotation, by).await
+    }
+
+    async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
+        self.keys().await?.replace_signing_key(new).await
     }
 }
 

@@ -47,3 +47,20 @@ impl Operation for KeepSigningKey {
         kept.ok_or_else(|| corrupt("the signing key is gone".to_owned()))
     }
 }
+
+/// Replaces the key that signs result addresses.
+#[derive(Debug)]
+pub(super) struct ReplaceSigningKey(pub(super) SecretKey);
+
+impl Operation for ReplaceSigningKey {
+    type Output = ();
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        let replace = "INSERT INTO secrets (name, value) VALUES ($1, $2) \
+                       ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING 1";
+        let replace = Statement::new(replace).text(SIGNING_KEY);
+        let replace = replace.bind(self.0.0.to_vec(), Type::BYTEA);
+        batch.change(replace).await?;
+        Ok(())
+    }
+}

@@ -9,7 +9,9 @@ use kinora_contract::limits::KEY_LOG_ENTRIES_MAX;
 
 use super::ReferenceStore;
 use super::state::State;
-use crate::{Actor, ApiKey, KeyAction, KeyActionKind, KeyRotation, KeyStore, NewKey, StoreError};
+use crate::{
+    Actor, ApiKey, KeyAction, KeyActionKind, KeyRotation, KeyStore, NewKey, SecretKey, StoreError,
+};
 
 #[async_trait]
 impl KeyStore for ReferenceStore {
@@ -83,6 +85,11 @@ impl KeyStore for ReferenceStore {
             ..old.created_by(by)
         });
         Ok(Some(added))
+    }
+
+    async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
+        self.state().signing_key = Some(new);
+        Ok(())
     }
 }
 

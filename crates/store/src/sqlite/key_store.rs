@@ -6,8 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kinora_contract::UnixMs;
 
-use super::{SqliteStore, keys, stopped};
-use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, StoreError};
+use super::{SqliteStore, keys, secrets, stopped};
+use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, SecretKey, StoreError};
 
 #[async_trait]
 impl KeyStore for SqliteStore {
@@ -61,5 +61,9 @@ impl KeyStore for SqliteStore {
         let added = self.writer.call(rotate).await?;
         self.keys.refresh();
         Ok(added)
+    }
+
+    async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
+        self.writer.call(secrets::ReplaceSigningKey(new)).await
     }
 }

@@ -19,8 +19,10 @@ use super::fault::{Done, Fault};
 use super::job::Operation;
 use super::key_log;
 use super::schema;
+use super::secrets;
 use crate::{
-    Actor, ApiKey, KeyRotation, KeyStore, NewKey, OpenError, Scope, SqliteOptions, StoreError,
+    Actor, ApiKey, KeyRotation, KeyStore, NewKey, OpenError, Scope, SecretKey, SqliteOptions,
+    StoreError,
 };
 
 const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
@@ -106,6 +108,10 @@ impl KeyStore for SqliteKeys {
         by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError> {
         self.change(|conn| rotate(conn, &rotation, by))
+    }
+
+    async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
+        self.change(|conn| secrets::replace(conn, &new))
     }
 }
 

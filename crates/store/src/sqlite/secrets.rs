@@ -44,3 +44,21 @@ pub(super) fn insert(conn: &Connection, key: &[u8; 32]) -> Done<()> {
     insert.execute(params![SIGNING_KEY, key])?;
     Ok(())
 }
+
+/// Replaces the key that signs result URLs.
+#[derive(Debug)]
+pub(super) struct ReplaceSigningKey(pub(super) SecretKey);
+
+impl Operation for ReplaceSigningKey {
+    type Output = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        replace(batch.conn, &self.0)
+    }
+}
+
+/// The same on a connection.
+pub(super) fn replace(conn: &Connection, new: &SecretKey) -> Done<()> {
+    conn.execute("DELETE FROM secrets WHERE name = ?1", [SIGNING_KEY])?;
+    insert(conn, &new.0)
+}

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use kinora_contract::UnixMs;
 
 use super::super::PostgresStore;
-use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, StoreError};
+use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, SecretKey, StoreError};
 
 #[async_trait]
 impl KeyStore for PostgresStore {
@@ -40,5 +40,9 @@ impl KeyStore for PostgresStore {
         by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError> {
         self.keys.rotate_key(rotation, by).await
+    }
+
+    async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
+        self.keys.replace_signing_key(new).await
     }
 }
