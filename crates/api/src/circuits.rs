@@ -14,9 +14,11 @@ use url::Url;
 /// Number of failures in a row that open a circuit.
 const FAILURES_MAX: u32 = 5;
 /// Longest pause before a probe.
-const PAUSE_MAX: Duration = Duration::from_secs(600);
-/// Maximum number of failing hosts that are remembered; others always pass.
+const PAUSE_MAX: Duration = Duration::from_secs(120);
+/// Maximum number of failing hosts that are remembered; beyond it, others always pass.
 const HOSTS_MAX: usize = 10_000;
+/// When an open circuit may be forgotten to make room.
+const FORGET_AFTER: Duration = Duration::from_secs(3_600);
 
 /// The receivers that failed last time. Clones share them.
 #[derive(Clone, Debug)]
@@ -64,10 +66,9 @@ impl Circuits {
 
     /// The right to an attempt at this URL, or how long to wait before asking again.
     pub(crate) fn enter(&self, project: &str, url: &str) -> Result<Pass, Duration> {
-        let key = (project.to_owned(), host_of(url));
+        let mut pass = self.pass(project, url);
         let mut hosts = self.lock();
-        let mut is_probe = false;
-        if let Some(host) = hosts.get_mut(&key)
+        if let Some(host) = hosts.get_mut(&pass.key)
             && let Some(pause) = host.pause()
         {
             let left = pause.saturating_sub(host.since.elapsed());
@@ -77,14 +78,20 @@ impl Circuits {
             if host.is_probed {
                 return Err(Duration::from_secs(WEBHOOK_SECONDS));
             }
-            (host.is_probed, is_probe) = (true, true);
+            host.is_probed = true;
+            pass.is_probe = true;
         }
         drop(hosts);
-        Ok(Pass {
+        Ok(pass)
+    }
+
+    /// The right to an attempt at this URL, whatever happened before.
+    pub(crate) fn pass(&self, project: &str, url: &str) -> Pass {
+        Pass {
             circuits: self.clone(),
-            key,
-            is_probe,
-        })
+            key: (project.to_owned(), host_of(url)),
+            is_probe: false,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<HostKey, FailingHost>> {
@@ -102,7 +109,11 @@ impl Pass {
     pub(crate) fn fail(self) {
         let mut hosts = self.circuits.lock();
         if hosts.len() >= HOSTS_MAX && !hosts.contains_key(&self.key) {
-            return;
+            // Open circuits are what matters, until nothing has been sent there for long.
+            hosts.retain(|_, host| host.pause().is_some() && host.since.elapsed() < FORGET_AFTER);
+            if hosts.len() >= HOSTS_MAX {
+                return;
+            }
         }
         let host = hosts
             .entry(self.key.clone())
@@ -185,7 +196,7 @@ mod tests {
             probe.fail();
             pauses.push(pause.as_secs());
         }
-        assert_eq!(pauses, [5, 30, 120, 600, 600, 600, 600, 600]);
+        assert_eq!(pauses, [5, 30, 120, 120, 120, 120, 120, 120]);
     }
 
     #[test]
@@ -210,7 +221,10 @@ mod tests {
         let world = World::broken();
         world.pass(world.wait());
         drop(world.circuits.enter("one", URL).unwrap());
-        world.circuits.enter("one", URL).unwrap().succeed();
+        world.circuits.enter("one", URL).unwrap().fail();
+        world.circuits.pass("one", URL).fail();
+        assert!(world.circuits.enter("one", URL).is_err(), "still open");
+        world.circuits.pass("one", URL).succeed();
         let all = || world.circuits.enter("one", URL).unwrap();
         let passes: Vec<Pass> = (0..10).map(|_| all()).collect();
         assert!(world.circuits.lock().is_empty(), "nothing is remembered");
@@ -220,12 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn p08_the_number_of_remembered_hosts_is_bounded() {
-        let circuits = Circuits::new(Arc::new(ManualClock::default()));
-        for number in 0..=HOSTS_MAX {
+    fn p08_the_number_of_remembered_hosts_is_bounded_and_open_circuits_stay() {
+        let World { circuits, .. } = World::broken();
+        for number in 0..2 * HOSTS_MAX {
             let url = format!("https://{number}.example.org/");
-            circuits.enter("one", &url).unwrap().fail();
+            circuits.enter("two", &url).unwrap().fail();
+            assert!(circuits.lock().len() <= HOSTS_MAX);
         }
-        assert_eq!(circuits.lock().len(), HOSTS_MAX);
+        assert!(circuits.enter("one", URL).is_err());
     }
 }

@@ -158,10 +158,10 @@ impl Deliverer {
 
     /// The right to an attempt at the receiver, or how long to wait. An operator's test always
     /// passes.
-    fn pass(&self, due: &DueDelivery) -> Result<Option<Pass>, Duration> {
+    fn pass(&self, due: &DueDelivery) -> Result<Pass, Duration> {
         match due.task {
-            Some(_) => self.circuits.enter(&due.project, &due.url).map(Some),
-            None => Ok(None),
+            Some(_) => self.circuits.enter(&due.project, &due.url),
+            None => Ok(self.circuits.pass(&due.project, &due.url)),
         }
     }
 
@@ -208,7 +208,7 @@ impl Deliverer {
         &self,
         due: &DueDelivery,
         message: Message,
-        pass: Option<Pass>,
+        pass: Pass,
     ) -> (Answer, DeliveryNext) {
         let Message { body, trace } = message;
         let mut span = self.api.tracer.trail(trace).span("webhook");
@@ -245,10 +245,9 @@ impl Deliverer {
                 DeliveryNext::Again { after_ms }
             }),
         };
-        match (pass, next) {
-            (Some(pass), DeliveryNext::Delivered | DeliveryNext::Gone) => pass.succeed(),
-            (Some(pass), _) => pass.fail(),
-            (None, _) => {}
+        match next {
+            DeliveryNext::Delivered | DeliveryNext::Gone => pass.succeed(),
+            _ => pass.fail(),
         }
         (answer, next)
     }

@@ -11,8 +11,7 @@ use kinora_store::KeyStore;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-/// Pause between two checks. A store answers from memory for up to a second, so the first check after
-/// that second sees the change.
+/// Pause between two checks. A store answers from memory for up to half a second.
 const CHECK_EVERY: Duration = Duration::from_millis(200);
 /// Maximum number of keys that are looked up at a time.
 const CHECKED_AT_ONCE: usize = 64;

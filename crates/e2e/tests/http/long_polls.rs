@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use kinora_e2e::{Client, Reply};
+use kinora_e2e::{Client, Reply, keys};
 
 use crate::support::{busy, quick, shared};
 use kinora_e2e::routes::NO_TASK;
@@ -41,6 +41,21 @@ fn a_long_poll_is_answered_at_each_change_until_the_end() {
         "{:?}",
         begun.elapsed()
     );
+}
+
+#[test]
+fn a_wait_ends_with_its_key() {
+    let (server, blocker) = busy();
+    let create = ["create", "--name", "doomed", "--project", "doomed"];
+    let client = server.client_with(keys(server.data(), &create).ok().trim());
+    let waiting = client.submit(&quick("kinora-b1"));
+    thread::scope(|scope| {
+        let poll = scope.spawn(|| ask(&client.forgetful(), waiting.id(), LONG));
+        keys(server.data(), &["revoke", "doomed"]).ok();
+        // It makes no difference whether it waits by now.
+        poll.join().unwrap().refused(401, "invalid_api_key");
+    });
+    drop(blocker);
 }
 
 #[test]

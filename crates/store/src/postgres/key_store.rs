@@ -1,5 +1,6 @@
 //! The keys of a store, for the process that serves it and for commands beside it. The serving
-//! process queries a key at most once a second ([`crate::PostgresOptions::cached_ms_max`]).
+//! process queries a key at most twice a second (half of [`crate::PostgresOptions::cached_ms_max`]):
+//! with the pause between two looks of those who wait with it, a revoked key ends within a second.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -94,7 +95,7 @@ impl PostgresKeys {
             Some(found.1.clone())
         };
         let options = &self.shared.options;
-        let found = match younger_than(options.cached_ms_max) {
+        let found = match younger_than(options.cached_ms_max / 2) {
             Some(found) => found,
             None => match self.find_key(sha256, now_ms).await {
                 Err(error @ StoreError::Unavailable(_)) => {
