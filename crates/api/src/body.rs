@@ -5,8 +5,9 @@ use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
+use kinora_contract::ErrorCode;
 use kinora_contract::limits::BODY_BYTES_MAX;
-use kinora_contract::{ErrorCode, json};
+use kinora_contract::request::json_fields;
 use serde_json::{Map, Value};
 
 use crate::buffers::Full;
@@ -25,7 +26,7 @@ pub(crate) async fn fields(
     match media_type {
         MediaType::Json => {
             let body = read(headers, body, ErrorCode::InvalidJson).await?;
-            Ok(json::object(&body)?)
+            Ok(json_fields(&body)?)
         }
         MediaType::Form { boundary } => {
             let body = read(headers, body, ErrorCode::MalformedBody).await?;

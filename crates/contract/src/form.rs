@@ -37,7 +37,7 @@ impl Form {
             (Some(Kind::Pairs | Kind::InputReference), Some(key)) => {
                 self.insert_pair(field, key, text)
             }
-            (Some(kind), None) => self.insert_once(field, read(kind, text)),
+            (Some(kind), None) => self.insert_once(field, read(field, kind, text)?),
             // A known name without a kind: unsupported, or a field of another endpoint.
             (None, Some("")) if is_known(field) => self.append(field, text),
             (None, Some(key)) if is_known(field) => self.insert_pair(field, key, text),
@@ -100,8 +100,8 @@ fn split(name: &str) -> (&str, Option<&str>) {
 
 /// Converts text to the JSON value that it stands for. Text that stands for none remains a string,
 /// which is then refused as a wrong type, like its JSON counterpart.
-fn read(kind: Kind, text: String) -> Value {
-    match kind {
+fn read(field: &str, kind: Kind, text: String) -> Result<Value, Refusal> {
+    Ok(match kind {
         Kind::Flag => match text.as_str() {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
@@ -111,10 +111,16 @@ fn read(kind: Kind, text: String) -> Value {
             Ok(number) => Value::Number(number),
             Err(_) => Value::String(text),
         },
-        Kind::Pairs | Kind::InputReference => match json::object(text.as_bytes()) {
+        Kind::Pairs | Kind::InputReference => match json::object(text.as_bytes(), |_| Ok(())) {
             Ok(object) => Value::Object(object),
-            Err(_) => Value::String(text),
+            Err(refusal) if refusal.code == ErrorCode::InvalidJson => Value::String(text),
+            Err(refusal) => {
+                return Err(Refusal {
+                    param: Some(field.to_owned()),
+                    ..refusal
+                });
+            }
         },
         Kind::Text | Kind::Prose | Kind::Texts => Value::String(text),
-    }
+    })
 }

@@ -1,23 +1,38 @@
 //! Parses a JSON object strictly: valid UTF-8, no duplicate names at any level, bounded depth
-//! (`serde_json` stops at 128). Error messages never quote the input.
+//! (`serde_json` stops at 128) and a bounded number of values. Reading ends where a bound is
+//! reached, so that a hostile body costs no more than a large honest one. Error messages quote
+//! nothing of the input but the beginning of names.
 
 use std::fmt;
 
-use serde::de::{Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::Deserializer;
+use serde::de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::{Map, Number, Value};
 
 use crate::error::{ErrorCode, Refusal};
+use crate::limits::JSON_VALUES_MAX;
 
-/// Reads `body` as one JSON object.
+/// Reads `text` as one JSON object whose names `check_name` accepts. Reading stops at the first
+/// name that it refuses, unless the value is `null`, and at [`JSON_VALUES_MAX`] values: what a
+/// client sends beyond that costs nothing.
 ///
 /// # Errors
-/// `invalid_json`, with the position.
-pub fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
-    let mut reader = serde_json::Deserializer::from_slice(body);
-    let fields = reader
-        .deserialize_any(UniqueFields)
-        .map_err(|error| refusal(&error))?;
+/// `invalid_json`, with the position; `invalid_value` for too many values; what `check_name` says.
+pub(crate) fn object(
+    text: &[u8],
+    check_name: fn(&str) -> Result<(), Refusal>,
+) -> Result<Map<String, Value>, Refusal> {
+    let mut bounds = Bounds {
+        values_left: JSON_VALUES_MAX,
+        refusal: None,
+    };
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let fields = reader.deserialize_any(Fields {
+        bounds: &mut bounds,
+        check_name,
+    });
+    let fields = fields.map_err(|error| bounds.refusal.unwrap_or_else(|| refusal(&error)))?;
     reader.end().map_err(|error| refusal(&error))?;
     Ok(fields)
 }
@@ -25,8 +40,8 @@ pub fn object(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
 fn refusal(error: &serde_json::Error) -> Refusal {
     let place = format!("line {} column {}", error.line(), error.column());
     let message = match error.classify() {
-        serde_json::error::Category::Eof => format!("The JSON body ends too early, at {place}."),
-        serde_json::error::Category::Data => {
+        Category::Eof => format!("The JSON body ends too early, at {place}."),
+        Category::Data => {
             format!("The body must be one JSON object without duplicate names (at {place}).")
         }
         _ => format!("The body is not valid JSON, at {place}."),
@@ -34,10 +49,37 @@ fn refusal(error: &serde_json::Error) -> Refusal {
     Refusal::new(ErrorCode::InvalidJson, message)
 }
 
-/// An object without duplicate names.
-struct UniqueFields;
+/// What the values read so far leave, and why reading stopped before the end.
+struct Bounds {
+    values_left: usize,
+    refusal: Option<Refusal>,
+}
 
-impl<'de> Visitor<'de> for UniqueFields {
+impl Bounds {
+    /// Counts one more value within the field `name`.
+    fn count<E: Error>(&mut self, name: &str) -> Result<(), E> {
+        match self.values_left.checked_sub(1) {
+            Some(left) => self.values_left = left,
+            None => {
+                let shown: String = name.chars().take(64).collect();
+                let message = format!(
+                    "'{shown}' has too many entries; a body may hold {JSON_VALUES_MAX} values in all."
+                );
+                self.refusal = Some(Refusal::of(ErrorCode::InvalidValue, shown, message));
+                return Err(E::custom("too many values"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the whole object: fields without duplicate names.
+struct Fields<'b> {
+    bounds: &'b mut Bounds,
+    check_name: fn(&str) -> Result<(), Refusal>,
+}
+
+impl<'de> Visitor<'de> for Fields<'_> {
     type Value = Map<String, Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -45,8 +87,24 @@ impl<'de> Visitor<'de> for UniqueFields {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let Self { bounds, check_name } = self;
         let mut fields = Map::new();
-        while let Some((name, Unique(value))) = map.next_entry::<String, Unique>()? {
+        while let Some(name) = map.next_key::<String>()? {
+            let value = match check_name(&name) {
+                Ok(()) => map.next_value_seed(Unique {
+                    bounds: &mut *bounds,
+                    field: &name,
+                })?,
+                Err(refusal) => {
+                    bounds.count(&name)?;
+                    // `null` means absent; of any other value nothing is read.
+                    if let Err(error) = map.next_value::<()>() {
+                        bounds.refusal = Some(refusal);
+                        return Err(error);
+                    }
+                    Value::Null
+                }
+            };
             if fields.insert(name, value).is_some() {
                 return Err(A::Error::custom("duplicate name"));
             }
@@ -55,19 +113,33 @@ impl<'de> Visitor<'de> for UniqueFields {
     }
 }
 
-/// A value without duplicate names at any level; `Value` itself keeps only the last duplicate and
-/// would silently drop the others.
-struct Unique(Value);
+/// A value within the field `field`, without duplicate names at any level; `Value` itself keeps
+/// only the last duplicate and would silently drop the others.
+struct Unique<'b> {
+    bounds: &'b mut Bounds,
+    field: &'b str,
+}
 
-impl<'de> Deserialize<'de> for Unique {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(UniqueValue).map(Self)
+impl<'de> DeserializeSeed<'de> for Unique<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.bounds.count(self.field)?;
+        deserializer.deserialize_any(self)
     }
 }
 
-struct UniqueValue;
+impl Unique<'_> {
+    /// The seed of a value within this one.
+    fn inner(&mut self) -> Unique<'_> {
+        Unique {
+            bounds: &mut *self.bounds,
+            field: self.field,
+        }
+    }
+}
 
-impl<'de> Visitor<'de> for UniqueValue {
+impl<'de> Visitor<'de> for Unique<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,15 +175,93 @@ impl<'de> Visitor<'de> for UniqueValue {
         Ok(Value::String(text))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut seq: A) -> Result<Value, A::Error> {
         let mut items = Vec::new();
-        while let Some(Unique(item)) = seq.next_element()? {
+        while let Some(item) = seq.next_element_seed(self.inner())? {
             items.push(item);
         }
         Ok(Value::Array(items))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Value, A::Error> {
-        UniqueFields.visit_map(map).map(Value::Object)
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(name) = map.next_key::<String>()? {
+            let value = map.next_value_seed(self.inner())?;
+            if fields.insert(name, value).is_some() {
+                return Err(A::Error::custom("duplicate name"));
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::json_fields;
+
+    /// A body that ends in the middle, so that a reader that goes on to its end says so.
+    fn cut(start: &str, entry: impl Fn(usize) -> String, entries: usize) -> Refusal {
+        let entries: Vec<String> = (0..entries).map(entry).collect();
+        json_fields(format!("{start}{},", entries.join(",")).as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn p08_reading_stops_at_the_first_unknown_name_and_at_the_bound_on_values() {
+        for (start, entry, code, param) in [
+            ("{", "\"k#\":1", ErrorCode::UnknownParameter, "k0"),
+            ("{", "\"k#\":[1,2", ErrorCode::UnknownParameter, "k0"),
+            ("{", "\"k#\":null", ErrorCode::InvalidValue, "k256"),
+            (
+                "{\"reference_images\":[",
+                "1",
+                ErrorCode::InvalidValue,
+                "reference_images",
+            ),
+            ("{\"prompt\":[", "[[]]", ErrorCode::InvalidValue, "prompt"),
+            (
+                "{\"metadata\":{",
+                "\"k#\":\"\"",
+                ErrorCode::InvalidValue,
+                "metadata",
+            ),
+            (
+                "{\"video\":{\"id\":{",
+                "\"k#\":{}",
+                ErrorCode::InvalidValue,
+                "video",
+            ),
+        ] {
+            let refusal = cut(
+                start,
+                |index| entry.replace('#', &index.to_string()),
+                70_000,
+            );
+            let found = (refusal.code, refusal.param.as_deref());
+            assert_eq!(
+                found,
+                (code, Some(param)),
+                "{start}{entry}: {}",
+                refusal.message
+            );
+        }
+    }
+
+    #[test]
+    fn p08_a_body_at_the_bound_is_read_to_its_end() {
+        let images = |count| {
+            let images = vec!["1"; count].join(",");
+            json_fields(format!("{{\"seed\":1,\"reference_images\":[{images}]}}").as_bytes())
+        };
+        // The two fields count too.
+        assert!(images(JSON_VALUES_MAX - 2).is_ok());
+        let refusal = images(JSON_VALUES_MAX - 1).unwrap_err();
+        assert_eq!(refusal.param.as_deref(), Some("reference_images"));
+        let refusal = cut(
+            "{\"reference_images\":[",
+            |_| "1".to_owned(),
+            JSON_VALUES_MAX - 2,
+        );
+        assert_eq!(refusal.code, ErrorCode::InvalidJson);
     }
 }

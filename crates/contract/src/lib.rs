@@ -24,7 +24,7 @@ pub mod form;
 pub mod hex;
 mod hints;
 pub mod id;
-pub mod json;
+mod json;
 pub mod key;
 pub mod lifecycle;
 pub mod limits;

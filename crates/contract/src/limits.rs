@@ -28,6 +28,7 @@ pub struct Limit {
 
 limits! {
     BODY_BYTES_MAX: usize = 1 << 20, "bytes", "Largest request body";
+    JSON_VALUES_MAX: usize = 256, "values", "Maximum number of values in a JSON body: fields, list items and pairs, at all levels";
     FORM_PARTS_MAX: usize = 200, "parts", "Maximum number of parts in a multipart body";
     REQUEST_LINE_BYTES_MAX: usize = 8 * 1024, "bytes", "Longest request line: method, URL and version";
     HEADERS_MAX: usize = 100, "headers", "Maximum number of request headers";

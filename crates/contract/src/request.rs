@@ -282,13 +282,32 @@ pub(crate) fn is_known(name: &str) -> bool {
     FIELDS.iter().any(|field| field.name == name) || NEVER_SUPPORTED.contains(&name)
 }
 
+fn unknown(name: &str) -> Refusal {
+    unknown_field(name, FIELDS.iter().map(|field| field.name))
+}
+
+/// The fields of a JSON body. Reading stops at the first unknown name that is not `null`, and at
+/// the bound on values.
+///
+/// # Errors
+/// `invalid_json`, `unknown_parameter` or `invalid_value`, whichever comes first in the body.
+pub fn json_fields(body: &[u8]) -> Result<Map<String, Value>, Refusal> {
+    json::object(body, |name| {
+        if is_known(name) {
+            Ok(())
+        } else {
+            Err(unknown(name))
+        }
+    })
+}
+
 impl SubmitRequest {
     /// Parses a JSON body.
     ///
     /// # Errors
-    /// `invalid_json`, `invalid_type` or `unknown_parameter`, in this order.
+    /// As [`json_fields`] and [`SubmitRequest::from_fields`].
     pub fn from_json(body: &[u8]) -> Result<Self, Refusal> {
-        Self::from_fields(json::object(body)?)
+        Self::from_fields(json_fields(body)?)
     }
 
     /// Reads fields that are already JSON values.
@@ -304,7 +323,7 @@ impl SubmitRequest {
             .filter(|name| !NEVER_SUPPORTED.contains(&name.as_str()))
             .min()
         {
-            Some(name) => Err(unknown_field(name, FIELDS.iter().map(|field| field.name))),
+            Some(name) => Err(unknown(name)),
             None => Ok(request),
         }
     }

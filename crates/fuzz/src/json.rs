@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
-use kinora_contract::{Catalog, Intent, SubmitRequest, VideoSpec, built_in_cards, json, validate};
+use kinora_contract::{Catalog, Intent, SubmitRequest, VideoSpec, built_in_cards, validate};
 
 static CATALOG: LazyLock<Catalog> =
     LazyLock::new(|| Catalog::new(built_in_cards()).expect("the built-in cards are right"));
 
 pub(crate) fn check(body: &[u8]) {
-    let Ok(request) = json::object(body).and_then(SubmitRequest::from_fields) else {
+    let Ok(request) = SubmitRequest::from_json(body) else {
         return;
     };
     if let Ok(submission) = validate(&request, &CATALOG, 7)
