@@ -112,6 +112,17 @@ pub struct Program {
     pub settings: serde_json::Value,
     /// What clips are planned by.
     pub promises: Promises,
+    /// What its processes are confined to. `None`: all that the service's user may access.
+    pub confined: Option<ProgramFiles>,
+}
+
+/// The files that a confined command may access, beside those of the system and a folder of its own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProgramFiles {
+    /// Files and folders to read, and programs in them to run.
+    pub readable: Vec<PathBuf>,
+    /// Files and folders to change.
+    pub writable: Vec<PathBuf>,
 }
 
 /// What an operator promises of an engine that only its own process knows.

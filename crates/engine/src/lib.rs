@@ -25,7 +25,8 @@ pub use film::{FilmEngine, FilmJob, ReferenceFile, ServerReport, TicketStore};
 pub use grid::{Crop, Grid, Keep};
 pub use job_place::JobPlace;
 pub use kind::{
-    EngineKind, FilesReport, FilmKind, FrameKind, KindError, Needs, Output, Program, Promises,
+    EngineKind, FilesReport, FilmKind, FrameKind, KindError, Needs, Output, Program, ProgramFiles,
+    Promises,
 };
 pub use kinora_contract::Features;
 use kinora_contract::{Size, VideoSpec, Warning};

@@ -39,5 +39,6 @@ pub use film_host::serve_film;
 pub use film_reader::{FilmOptions, HostedFilms};
 pub use host::serve;
 pub use hosted::{HostOptions, HostedEngine};
+pub use process::make_scratch;
 pub use protocol::{Introduction, Open, Version};
-pub use sandbox::{Confinement, Role, rehearse, restrict_environment};
+pub use sandbox::{Confinement, Role, confine_command, rehearse, restrict_environment};

@@ -266,8 +266,11 @@ fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<
     thread.spawn(work).map(drop)
 }
 
-/// Creates the folder, accessible only to its owner.
-fn make_scratch(folder: &Path) -> io::Result<()> {
+/// Creates a folder for a process, accessible only to its owner.
+///
+/// # Errors
+/// If it cannot be created.
+pub fn make_scratch(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

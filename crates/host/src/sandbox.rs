@@ -28,6 +28,29 @@ pub(crate) fn lock_in(confinement: &Confinement) -> Vec<String> {
     lacking
 }
 
+/// Confines this process before it becomes the operator's command: its files, signals and tracing, and the rights of
+/// root. Returns the parts that could not be applied.
+///
+/// # Errors
+/// Where nothing confines its files: a command that was to be confined must not run open.
+#[cfg(target_os = "linux")]
+pub fn confine_command(confinement: &Confinement) -> Result<Vec<String>, String> {
+    let mut lacking = Vec::new();
+    match lock_files(confinement, &mut lacking) {
+        true => Ok(lacking),
+        false => Err(lacking.join("; ")),
+    }
+}
+
+/// The same on systems without confinement.
+///
+/// # Errors
+/// Always.
+#[cfg(not(target_os = "linux"))]
+pub fn confine_command(_: &Confinement) -> Result<Vec<String>, String> {
+    Err("processes are confined on Linux only".to_owned())
+}
+
 /// Logs how processes named `name` are confined.
 pub(crate) fn log(name: &str, lacking: &[String]) {
     if lacking.is_empty() {
@@ -63,12 +86,7 @@ enum Extent {
 #[cfg(target_os = "linux")]
 fn lock(confinement: &Confinement, extent: Extent) -> Vec<String> {
     let mut lacking = Vec::new();
-    // Required by Landlock and seccomp.
-    if let Err(error) = rustix::thread::set_no_new_privs(true) {
-        lacking.push(format!("no_new_privs: {error}"));
-    }
-    let is_landlocked = files::close(confinement, &mut lacking);
-    limits::drop_capabilities(is_landlocked, &mut lacking);
+    lock_files(confinement, &mut lacking);
     // After Landlock, which opens more files than a decoder may.
     if extent == Extent::Process {
         limits::limit(confinement.role, &mut lacking);
@@ -76,6 +94,18 @@ fn lock(confinement: &Confinement, extent: Extent) -> Vec<String> {
     // Last, because it removes system calls that the others use.
     syscalls::filter(confinement.role, &mut lacking);
     lacking
+}
+
+/// Closes files and rights. Returns whether at least the oldest Landlock applied.
+#[cfg(target_os = "linux")]
+fn lock_files(confinement: &Confinement, lacking: &mut Vec<String>) -> bool {
+    // Required by Landlock and seccomp.
+    if let Err(error) = rustix::thread::set_no_new_privs(true) {
+        lacking.push(format!("no_new_privs: {error}"));
+    }
+    let is_landlocked = files::close(confinement, lacking);
+    limits::drop_capabilities(is_landlocked, lacking);
+    is_landlocked
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -176,6 +206,7 @@ mod tests {
             role: Role::Engine,
             read: vec![path("weights")],
             scratch: Some(path("scratch")),
+            write: Vec::new(),
         };
         let [weights, key, scratch] = ["weights", "signing.key", "scratch"].map(path);
         let parent = getppid().unwrap().as_raw_nonzero();

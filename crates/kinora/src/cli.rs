@@ -11,6 +11,7 @@ mod operations;
 mod tasks;
 mod webhooks;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -129,9 +130,30 @@ pub(crate) enum Command {
     /// Read a film for the service that started this process; not for direct use.
     #[command(hide = true)]
     FilmHost,
+    /// Become a confined command for the service that started this process; not for direct use.
+    #[command(hide = true)]
+    ConfinedEngine(ConfinedArgs),
+}
+
+/// Arguments of `kinora confined-engine`.
+#[derive(Debug, Args)]
+pub(crate) struct ConfinedArgs {
+    /// What the command may access, as JSON.
+    pub(crate) confinement: String,
+    /// The program and its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    pub(crate) command: Vec<OsString>,
 }
 
 impl Command {
+    /// Whether a service starts it for an engine or a film. Such a process gets no secrets.
+    pub(crate) const fn is_child(&self) -> bool {
+        matches!(
+            self,
+            Self::EngineHost | Self::FilmHost | Self::ConfinedEngine(_)
+        )
+    }
+
     /// Whether other users may read the files that the command writes. A service's files are
     /// private to its user.
     pub(crate) const fn makes_open_files(&self) -> bool {

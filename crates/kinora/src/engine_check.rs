@@ -130,13 +130,14 @@ fn hosted(
         devices: args.device.iter().cloned().collect(),
         settings: settings.clone(),
         promises: known,
+        confined: None,
     };
     let planner: Arc<dyn Planner> = Arc::new(PromisedPlanner::new("checked", "1", true, known));
     let options = HostOptions {
         open: Open::new("checked", program.settings.clone()),
         promises,
         devices: program.devices.clone(),
-        command: Box::new(move || command_of(&program)),
+        command: Box::new(move || command_of(&program, None)),
         processes: 1,
         open_limit: Duration::from_secs(args.open_seconds.into()),
         memory_bytes_max: None,

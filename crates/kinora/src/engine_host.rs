@@ -1,6 +1,7 @@
 //! Both ends of child processes: how the service starts this executable as `kinora engine-host` or
 //! `kinora film-host`, what such a process may access, and which engine it opens.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,15 +11,16 @@ use std::time::Duration;
 use kinora_contract::Clock;
 use kinora_engine::{Engine as Opened, EngineError, FrameKind, Output, Program, Promises};
 use kinora_host::{
-    Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Open, Role,
-    restrict_environment, serve_film,
+    Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Open, Role, confine_command,
+    make_scratch, restrict_environment, serve_film,
 };
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::LogFormat;
+use crate::cli::{ConfinedArgs, LogFormat};
 use crate::config::{Engine, Host};
 use crate::failure::Failure;
+use crate::output::say;
 use crate::system::SystemClock;
 use crate::{kinds, logging};
 
@@ -108,7 +110,7 @@ pub(crate) fn hosted(
         ..Confinement::of(Role::Engine)
     };
     let origin = match frames.program() {
-        Some(program) => Origin::program(engine, program),
+        Some(program) => Origin::program(engine, program, data),
         None => Origin::this_executable(engine)?,
     };
     let options = HostOptions {
@@ -140,7 +142,12 @@ impl Origin {
             Failure::because("Cannot pass the settings to the engine process", error)
         })?;
         Ok(Self {
-            command: Box::new(|| this_executable("engine-host")),
+            command: Box::new(|| {
+                let mut command = this_executable("engine-host");
+                // Without a sandbox, too, secrets stay with the service.
+                restrict_environment(&mut command);
+                command
+            }),
             open: Open {
                 kind: Some(engine.told.kind.name.to_owned()),
                 ..Open::new(&engine.name, settings)
@@ -151,27 +158,75 @@ impl Origin {
     }
 
     /// Processes of an operator's command.
-    fn program(engine: &Engine, program: Program) -> Self {
+    fn program(engine: &Engine, program: Program, data: &Path) -> Self {
+        let confinement = program.confined.as_ref().map(|files| Confinement {
+            read: files.readable.clone(),
+            write: files.writable.clone(),
+            scratch: Some(scratch(data, &engine.name)),
+            ..Confinement::of(Role::Command)
+        });
         Self {
             open: Open::new(&engine.name, program.settings.clone()),
             promises: Some(program.promises),
             devices: program.devices.clone(),
-            command: Box::new(move || command_of(&program)),
+            command: Box::new(move || command_of(&program, confinement.as_ref())),
         }
     }
 }
 
-/// The operator's command, without the secrets in the environment of the service.
-pub(crate) fn command_of(program: &Program) -> Command {
+/// The operator's command, with an allow list of the service's environment. A confined one starts as this executable, which
+/// confines itself and then becomes the command.
+pub(crate) fn command_of(program: &Program, confinement: Option<&Confinement>) -> Command {
     let (name, arguments) = program.command.split_first().unzip();
-    let mut command = Command::new(name.map(String::as_str).unwrap_or_default());
+    let name = name.map(String::as_str).unwrap_or_default();
+    let mut command = match confinement {
+        None => Command::new(name),
+        Some(confinement) => {
+            let mut command = this_executable("confined-engine");
+            command
+                .arg(serde_json::json!(confinement).to_string())
+                .arg(name);
+            command
+        }
+    };
     command.args(arguments.unwrap_or_default());
     restrict_environment(&mut command);
+    if let Some(scratch) = confinement.and_then(|confinement| confinement.scratch.as_ref()) {
+        command.env("HOME", scratch).env("TMPDIR", scratch);
+    }
     command.envs(&program.environment);
     if let Some(folder) = &program.folder {
         command.current_dir(folder);
     }
     command
+}
+
+/// Confines this process, and becomes the operator's command.
+pub(crate) fn run_confined(args: &ConfinedArgs) -> Result<(), Failure> {
+    let confinement: Confinement = serde_json::from_str(&args.confinement)
+        .map_err(|error| Failure::because("The confinement is no such JSON", error))?;
+    let scratch = confinement.scratch.as_deref().map(make_scratch);
+    scratch.transpose().map_err(|error| {
+        Failure::because("The command's own folder could not be created", error)
+    })?;
+    let lacking = confine_command(&confinement).map_err(|why| {
+        Failure::because(
+            "This system cannot confine a command (`confine = true`)",
+            why,
+        )
+    })?;
+    if !lacking.is_empty() {
+        say(&format!(
+            "the command is only partly confined: {}",
+            lacking.join("; ")
+        ));
+    }
+    let (name, arguments) = args.command.split_first().unzip();
+    let mut command = Command::new(name.map(OsString::as_os_str).unwrap_or_default());
+    command.args(arguments.unwrap_or_default());
+    // Returns only where it fails.
+    let error = std::os::unix::process::CommandExt::exec(&mut command);
+    Err(Failure::because("The command could not be started", error))
 }
 
 /// The folder, named after the engine, for code that its libraries compile.
@@ -205,7 +260,7 @@ mod tests {
              describe = {{ fps = 16, features = {{}} }}"
         );
         let kind: ProcessKind = toml::from_str(&table).unwrap();
-        let output = command_of(&kind.program().unwrap()).output().unwrap();
+        let output = command_of(&kind.program().unwrap(), None).output().unwrap();
         let printed = String::from_utf8(output.stdout).unwrap();
         assert_eq!(printed, format!("{}\nred\n", folder.display()));
     }

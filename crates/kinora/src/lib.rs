@@ -74,6 +74,9 @@ pub fn main() -> ExitCode {
     if !cli.command.makes_open_files() {
         folder::make_private_files();
     }
+    if !cli.command.is_child() {
+        system::close_to_tracers();
+    }
     let done = match cli.command {
         Command::Serve(args) => serve::run(&args),
         Command::Worker(args) => worker::run(&args),
@@ -109,6 +112,7 @@ pub fn main() -> ExitCode {
         Command::Man(args) => manual::man(&args),
         Command::EngineHost => engine_host::run(),
         Command::FilmHost => engine_host::run_film(),
+        Command::ConfinedEngine(args) => engine_host::run_confined(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -37,6 +37,17 @@ impl Clock for SystemClock {
     }
 }
 
+/// Closes this process to others of its user: its memory, and the environment that it started with, which holds secrets.
+/// Only a process with `CAP_SYS_PTRACE`, such as root's, can look then. The system writes no core dumps of it.
+pub(crate) fn close_to_tracers() {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // Linux always can; there is no log yet.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}
+
 /// The name of this machine.
 pub(crate) fn host_name() -> String {
     let system = rustix::system::uname();

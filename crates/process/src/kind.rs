@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kinora_engine::{
     Engine, EngineError, EngineKind, FilesReport, FrameKind, KindError, Output, Planner, Program,
+    ProgramFiles,
 };
 use serde::Deserialize;
 
@@ -29,7 +30,32 @@ pub struct ProcessKind {
     /// Handed to the command as JSON.
     #[serde(default)]
     settings: toml::Table,
+    /// Whether its processes see no files but those of the system, the working folder, a folder of their own and the next
+    /// two lists.
+    #[serde(default)]
+    confine: bool,
+    /// Folders and files to read, and programs in them to run.
+    #[serde(default)]
+    readable: Vec<PathBuf>,
+    /// Folders and files to change.
+    #[serde(default)]
+    writable: Vec<PathBuf>,
     describe: Describe,
+}
+
+impl ProcessKind {
+    /// What a confined command may access.
+    fn files(&self) -> ProgramFiles {
+        let program = self.command.first().map(PathBuf::from);
+        let own = self.working_folder.iter().cloned();
+        ProgramFiles {
+            readable: own
+                .chain(program)
+                .chain(self.readable.iter().cloned())
+                .collect(),
+            writable: self.writable.clone(),
+        }
+    }
 }
 
 impl EngineKind for ProcessKind {
@@ -40,8 +66,19 @@ impl EngineKind for ProcessKind {
         }
         if confined {
             return wrong(
-                "a command of yours cannot be sandboxed by Kinora; set host.sandbox = false, and run it as you trust it",
+                "a command of yours cannot run in the sandbox of Kinora's own engines; set host.sandbox = false, and \
+                 confine = true to limit its files",
             );
+        }
+        let listed = || self.readable.iter().chain(&self.writable);
+        if !self.confine && listed().next().is_some() {
+            return wrong("readable and writable need confine = true");
+        }
+        if let Some(odd) = listed().find(|path| !path.is_absolute()) {
+            return Err(KindError(format!(
+                "{} must be an absolute path",
+                odd.display()
+            )));
         }
         let is_name = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
         if !self.environment.keys().all(is_name) {
@@ -104,6 +141,7 @@ impl FrameKind for ProcessKind {
             devices: self.devices.clone(),
             settings: json(&toml::Value::Table(self.settings.clone())),
             promises: self.describe.promises(),
+            confined: self.confine.then(|| self.files()),
         })
     }
 }

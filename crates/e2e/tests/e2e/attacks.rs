@@ -2,6 +2,7 @@
 //! `./test` and at the scale of a real one in `./soak attacks`, with the same assertions.
 
 mod children;
+mod commands;
 mod connections;
 mod disk;
 mod dns;

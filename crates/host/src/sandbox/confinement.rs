@@ -11,6 +11,8 @@ pub enum Role {
     Engine,
     /// Decodes one film on one thread, with access to nothing else.
     Decoder,
+    /// A command of the operator, which starts programs of its own: its files are limited, its system calls are not.
+    Command,
 }
 
 /// What a process may access. Everything else is closed.
@@ -23,6 +25,8 @@ pub struct Confinement {
     /// A folder that it may read and write. Created when the process starts, accessible only to its
     /// owner.
     pub scratch: Option<PathBuf>,
+    /// Further files and folders that it may read and write.
+    pub write: Vec<PathBuf>,
 }
 
 impl Confinement {
@@ -32,6 +36,7 @@ impl Confinement {
             role,
             read: Vec::new(),
             scratch: None,
+            write: Vec::new(),
         }
     }
 }

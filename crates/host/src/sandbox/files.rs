@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, LandlockStatus,
-    RestrictionStatus, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus,
-    Scope, path_beneath_rules,
+    ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, LandlockStatus, RestrictionStatus,
+    Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
+    path_beneath_rules,
 };
 
 use super::confinement::{Confinement, Role};
@@ -55,6 +55,23 @@ const SYSTEM: &[&str] = &[
     "/dev/random",
 ];
 
+/// What programs with a network and children of their own need further. What `/proc` shows of
+/// processes outside, Landlock keeps closed except for their names, command lines and figures.
+const PROGRAMS: &[&str] = &[
+    "/bin",
+    "/sbin",
+    "/proc",
+    "/etc/alternatives",
+    "/etc/ca-certificates",
+    "/etc/group",
+    "/etc/hosts",
+    "/etc/nsswitch.conf",
+    "/etc/passwd",
+    "/etc/pki",
+    "/etc/resolv.conf",
+    "/etc/ssl",
+];
+
 /// Devices that may be read, written and controlled: accelerators and null devices. NVIDIA's are
 /// found by prefix.
 const DEVICES: &[&str] = &[
@@ -81,31 +98,38 @@ pub(super) fn close(confinement: &Confinement, lacking: &mut Vec<String>) -> boo
 }
 
 fn restrict(confinement: &Confinement) -> Result<RestrictionStatus, RulesetError> {
-    let read = AccessFs::ReadFile | AccessFs::ReadDir;
-    let write: BitFlags<AccessFs> = AccessFs::from_all(ASKED) & !AccessFs::Execute;
-    // A scratch folder contains files and folders, but no devices or sockets.
-    let write = write
-        & !(AccessFs::MakeChar | AccessFs::MakeBlock | AccessFs::MakeSock | AccessFs::MakeFifo);
+    let is_command = confinement.role == Role::Command;
+    let mut read = AccessFs::ReadFile | AccessFs::ReadDir;
+    // A writable folder contains files and folders, but no devices; an engine's no sockets either.
+    let mut write = AccessFs::from_all(ASKED) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     let ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(ASKED))?
-        .handle_access(AccessNet::from_all(ASKED))?
-        .scope(Scope::from_all(ASKED))?
+        .scope(Scope::from_all(ASKED))?;
+    let ruleset = if is_command {
+        read |= AccessFs::Execute;
+        ruleset
+    } else {
+        write &= !(AccessFs::Execute | AccessFs::MakeSock | AccessFs::MakeFifo);
+        ruleset.handle_access(AccessNet::from_all(ASKED))?
+    };
+    let ruleset = ruleset
         .create()?
         .add_rules(path_beneath_rules(&confinement.read, read))?
-        .add_rules(path_beneath_rules(&confinement.scratch, write))?;
-    let ruleset = match confinement.role {
-        Role::Engine => {
-            let control = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
-            ruleset
-                .add_rules(path_beneath_rules(SYSTEM, read))?
-                .add_rules(path_beneath_rules(library_folders(), read))?
-                .add_rules(path_beneath_rules(held(), write))?
-                .add_rules(path_beneath_rules(devices(), control | AccessFs::ReadDir))?
-        }
-        Role::Decoder => ruleset,
-    };
-    ruleset.restrict_self()
+        .add_rules(path_beneath_rules(&confinement.scratch, write))?
+        .add_rules(path_beneath_rules(&confinement.write, write))?;
+    if confinement.role == Role::Decoder {
+        return ruleset.restrict_self();
+    }
+    let control = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+    let programs = if is_command { PROGRAMS } else { &[] };
+    ruleset
+        .add_rules(path_beneath_rules(SYSTEM, read))?
+        .add_rules(path_beneath_rules(programs, read))?
+        .add_rules(path_beneath_rules(library_folders(), read))?
+        .add_rules(path_beneath_rules(held(), write))?
+        .add_rules(path_beneath_rules(devices(), control | AccessFs::ReadDir))?
+        .restrict_self()
 }
 
 fn devices() -> Vec<PathBuf> {

@@ -20,7 +20,7 @@ const DECODER_CPU_SECONDS_MAX: u64 = 600;
 /// Limits the process, and prevents other processes of its user from inspecting it.
 pub(super) fn limit(role: Role, lacking: &mut Vec<String>) {
     let (files, file_bytes) = match role {
-        Role::Engine => (ENGINE_FILES_MAX, ENGINE_FILE_BYTES_MAX),
+        Role::Engine | Role::Command => (ENGINE_FILES_MAX, ENGINE_FILE_BYTES_MAX),
         Role::Decoder => (DECODER_FILES_MAX, 0),
     };
     let mut limits = vec![

@@ -195,7 +195,7 @@ fn program(role: Role) -> Result<BpfProgram, String> {
     let broken = |error: BackendError| error.to_string();
     let mut rules = BTreeMap::new();
     let more: &[&[c_long]] = match role {
-        Role::Engine => &[ENGINE, OLDER],
+        Role::Engine | Role::Command => &[ENGINE, OLDER],
         Role::Decoder => &[],
     };
     for call in ALL.iter().chain(more.iter().copied().flatten()) {

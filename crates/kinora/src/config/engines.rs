@@ -375,6 +375,14 @@ mod tests {
                 "host.sandbox = false",
             ),
             (
+                format!("{command}readable = [\"/srv/own\"]\n{describe}"),
+                "readable and writable need confine = true",
+            ),
+            (
+                format!("{command}confine = true\nwritable = [\"own\"]\n{describe}"),
+                "own must be an absolute path",
+            ),
+            (
                 format!("{command}{}", describe.replace("16", "121")),
                 "describe.fps must be at most 120",
             ),
