@@ -7,8 +7,8 @@ use std::time::Duration;
 use kinora_contract::Stopwatch;
 use kinora_engine::{Control, EngineError, Job};
 
+use crate::family;
 use crate::hosted::HostedEngine;
-use crate::memory;
 use crate::message::{Order, Told};
 use crate::process::{EngineProcess, Heard};
 use crate::run::Playing;
@@ -83,5 +83,5 @@ fn reaches_progress(
 }
 
 fn is_gone(process: &EngineProcess) -> bool {
-    !process.is_alive() && memory::group_lives(process.id()) != Some(true)
+    !process.is_alive() && !family::is_left(process.id())
 }

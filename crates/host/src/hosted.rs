@@ -19,7 +19,8 @@ use rustix::io::Errno;
 use crate::assignment::Assignment;
 use crate::conduct::{Conduct, Remarks};
 use crate::memory_limit::MemoryLimit;
-use crate::message::{Order, Told};
+use crate::message::{Order, Told, cut};
+use crate::message_rate::MessageRate;
 use crate::on_grid::{self, OnGrid};
 use crate::process::{EngineProcess, Heard};
 use crate::promised::denied;
@@ -48,6 +49,8 @@ pub struct HostOptions {
     pub processes: usize,
     /// Maximum time for an engine to open (to load its weights).
     pub open_limit: Duration,
+    /// Maximum time of a job, whatever its progress.
+    pub run_limit: Duration,
     /// Maximum resident memory of a process before it is killed. `None`: limited only by the
     /// system.
     pub memory_bytes_max: Option<u64>,
@@ -160,11 +163,16 @@ impl HostedEngine {
         let start = Stopwatch::start(&self.options.clock);
         let mut memory =
             MemoryLimit::of(&process, self.options.memory_bytes_max, &self.options.clock);
+        let mut rate = MessageRate::from_now(&self.options.clock);
         while start.elapsed() < self.options.open_limit {
             memory.check()?;
             // Loading weights sends no progress; `open_limit` applies instead.
             control.report(Stage::Preparing, 0.0)?;
-            match process.listen(POLL_INTERVAL) {
+            let heard = process.listen(POLL_INTERVAL);
+            if matches!(heard, Heard::Told(_)) {
+                rate.count()?;
+            }
+            match heard {
                 Heard::Told(Told::Confined(lacking)) => self.tell_confinement(&lacking),
                 Heard::Told(Told::Hello(told)) => {
                     self.judge(&told)?;
@@ -175,7 +183,7 @@ impl HostedEngine {
                         return Err(misspoken("it opened without a hello"));
                     };
                     let seconds = start.elapsed().as_secs_f64();
-                    let (sdk, version) = (&hello.sdk, &hello.engine.version);
+                    let [sdk, version] = [hello.sdk.clone(), hello.engine.version.clone()].map(cut);
                     tracing::info!(engine = name, sdk, version, seconds, "engine opened");
                     return Ok(Ready {
                         process,
@@ -381,6 +389,7 @@ impl Engine for HostedEngine {
             control,
             remarks: &self.remarks,
             memory_bytes_max: self.options.memory_bytes_max,
+            limit: self.options.run_limit,
             clock: &self.options.clock,
         };
         match run.run() {

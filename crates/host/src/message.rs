@@ -2,6 +2,7 @@
 
 use std::io;
 
+use kinora_contract::limits::ENGINE_MESSAGE_CHARS_MAX;
 use kinora_contract::{FailureCode, Size};
 use kinora_engine::{EngineError, Picture};
 
@@ -64,7 +65,17 @@ pub(crate) enum Told {
     Close(u32),
     /// The engine failed to open, or the job has ended.
     Ended(Ending),
+    /// A message of a later version, which means nothing here.
+    Unknown,
 }
+
+/// The failure codes that an engine can know; others are the service's to give.
+const CODES: [FailureCode; 4] = [
+    FailureCode::ContentPolicy,
+    FailureCode::GenerationFailed,
+    FailureCode::GenerationTimeout,
+    FailureCode::OutOfMemory,
+];
 
 impl Ending {
     /// The message for `ended`.
@@ -93,18 +104,15 @@ impl Ending {
         Err(match self {
             Self::Done => return Ok(()),
             Self::Cancelled => EngineError::Cancelled,
-            Self::Unsupported { message } => EngineError::Unsupported(message),
-            Self::OutOfMemory { message } => EngineError::OutOfMemory(message),
-            Self::Broken { message } => EngineError::Broken(message),
+            Self::Unsupported { message } => EngineError::Unsupported(cut(message)),
+            Self::OutOfMemory { message } => EngineError::OutOfMemory(cut(message)),
+            Self::Broken { message } => EngineError::Broken(cut(message)),
             Self::Failed { message, code } => {
-                match code.and_then(|code| FailureCode::from_code(&code)) {
-                    // A storage error is this machine's fault and costs no attempt: a child that
-                    // reports one on every attempt would run forever.
-                    None | Some(FailureCode::StorageFailed) => EngineError::Failed(message),
-                    Some(code) => EngineError::Told {
-                        code,
-                        cause: message,
-                    },
+                let cause = cut(message);
+                let known = code.and_then(|code| FailureCode::from_code(&code));
+                match known.filter(|code| CODES.contains(code)) {
+                    Some(code) => EngineError::Told { code, cause },
+                    None => EngineError::Failed(cause),
                 }
             }
         })
@@ -178,6 +186,7 @@ impl Message for Told {
             Self::Next(number) => (b'n', number.to_le_bytes().to_vec()),
             Self::Close(number) => (b'c', number.to_le_bytes().to_vec()),
             Self::Ended(ending) => (b'e', serde_json::to_vec(&ending)?),
+            Self::Unknown => (b'z', Vec::new()),
         })
     }
 
@@ -198,8 +207,16 @@ impl Message for Told {
             b'n' => Self::Next(number(body)?),
             b'c' => Self::Close(number(body)?),
             b'e' => Self::Ended(serde_json::from_slice(&body)?),
-            _ => return Ok(None),
+            _ => Self::Unknown,
         }))
+    }
+}
+
+/// The beginning of a text of an engine, for the log.
+pub(crate) fn cut(text: String) -> String {
+    match text.char_indices().nth(ENGINE_MESSAGE_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 
@@ -333,16 +350,41 @@ mod tests {
         assert_eq!(ends, [Ending::Done, Ending::Cancelled]);
     }
 
+    fn failed(code: &str, message: String) -> EngineError {
+        let code = Some(code.to_owned());
+        Ending::Failed { message, code }.into_result().unwrap_err()
+    }
+
     #[test]
-    fn a_child_cannot_blame_this_machine() {
-        for code in [FailureCode::StorageFailed.as_str(), "no_such_code"] {
-            let told = Ending::Failed {
-                message: String::new(),
-                code: Some(code.to_owned()),
-            };
-            let told = told.into_result();
-            assert!(matches!(told, Err(EngineError::Failed(_))), "{code}");
+    fn a_child_cannot_give_codes_of_the_service() {
+        for code in FailureCode::ALL {
+            let told = matches!(
+                failed(code.as_str(), String::new()),
+                EngineError::Told { .. }
+            );
+            let is_an_engines = matches!(
+                code.as_str(),
+                "content_policy" | "generation_failed" | "generation_timeout" | "out_of_memory"
+            );
+            assert_eq!(told, is_an_engines, "{code}");
         }
+        assert!(matches!(
+            failed("no_such_code", String::new()),
+            EngineError::Failed(_)
+        ));
+    }
+
+    #[test]
+    fn a_long_message_of_a_child_is_cut() {
+        for code in ["content_policy", "worker_lost"] {
+            let shown = failed(code, "é".repeat(30_000)).to_string();
+            assert!(shown.ends_with("éé…"), "{shown}");
+            assert!(
+                shown.chars().count() < ENGINE_MESSAGE_CHARS_MAX + 100,
+                "{shown}"
+            );
+        }
+        assert_eq!(cut("é".repeat(ENGINE_MESSAGE_CHARS_MAX)).len(), 1_000);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! A child process: spawns it with a restricted environment, writes orders, reads messages, kills
-//! and reaps it, with all processes of its group. Only dedicated threads block on its pipes, so it can always be killed.
+//! and reaps it, with all that it started. Only dedicated threads block on its pipes, so it can always be killed.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -16,6 +16,7 @@ use kinora_engine::EngineError;
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
+use crate::family;
 use crate::job_span::JobSpan;
 use crate::memory;
 use crate::message::{Order, Told};
@@ -32,6 +33,8 @@ const PIPE_BYTES: usize = 1 << 20;
 /// kill.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
+/// Number of processes that this one has started, for their marks.
+static STARTED: AtomicUsize = AtomicUsize::new(0);
 
 /// A running process that takes orders `O` and sends messages `T`. Dropping this kills it.
 #[derive(Debug)]
@@ -46,7 +49,8 @@ pub(crate) struct Process<O, T> {
     tail: Tail,
     job_span: JobSpan,
     oom_kills_before: Option<u64>,
-    is_confined: bool,
+    /// The mark of all that a process started which is not confined to itself.
+    mark: Option<String>,
     is_reaped: bool,
 }
 
@@ -81,6 +85,12 @@ impl<O: Message, T: Message> Process<O, T> {
             scratch.map(make_scratch).transpose()?;
             clear_environment(&mut command, scratch);
         }
+        // A confined process starts no others.
+        let mark = confinement.is_none().then(|| {
+            let (name, mark) = family::mark(STARTED.fetch_add(1, Ordering::Relaxed));
+            command.env(name, &mark);
+            mark
+        });
         order_devices_by_bus(&mut command);
         command
             .stdin(Stdio::piped())
@@ -105,7 +115,7 @@ impl<O: Message, T: Message> Process<O, T> {
             tail: tail.clone(),
             job_span: job_span.clone(),
             oom_kills_before,
-            is_confined: confinement.is_some(),
+            mark,
             is_reaped: false,
         };
         if let Some(input) = input {
@@ -192,9 +202,9 @@ impl<O: Message, T: Message> Process<O, T> {
 
     /// Memory of the process and, unless it is confined to itself, of all that it started.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
-        match self.is_confined {
-            true => memory::resident_bytes(self.child.id()),
-            false => memory::group_resident_bytes(self.child.id()),
+        match self.mark {
+            None => memory::resident_bytes(self.child.id()),
+            Some(_) => memory::family_resident_bytes(self.child.id()),
         }
     }
 
@@ -216,7 +226,7 @@ impl<O: Message, T: Message> Process<O, T> {
     fn last_status(&mut self) -> Option<ExitStatus> {
         for _ in 0..EXIT_GRACE.as_millis() / EXIT_POLL_INTERVAL.as_millis() {
             if self.has_exited() {
-                self.kill_group();
+                self.kill_family();
                 self.is_reaped = true;
                 return self.child.wait().ok();
             }
@@ -244,7 +254,10 @@ impl<O, T> Process<O, T> {
     }
 
     /// Ends the process and all that it started. Only before it is reaped: afterwards the numbers may be another's.
-    fn kill_group(&mut self) {
+    fn kill_family(&mut self) {
+        if let Some(mark) = &self.mark {
+            family::end(self.child.id(), mark);
+        }
         if let Some(pid) = self.pid() {
             // Fails only if all are gone.
             let _ = kill_process_group(pid, Signal::KILL);
@@ -255,7 +268,7 @@ impl<O, T> Process<O, T> {
 impl<O, T> Drop for Process<O, T> {
     fn drop(&mut self) {
         if !self.is_reaped {
-            self.kill_group();
+            self.kill_family();
             let _ = self.child.wait();
         }
     }

@@ -12,7 +12,8 @@ use crate::assignment::Assignment;
 use crate::conduct::{Conduct, Remarks};
 use crate::materials::bytes_to_samples;
 use crate::memory_limit::MemoryLimit;
-use crate::message::{Order, Told};
+use crate::message::{Order, Told, cut};
+use crate::message_rate::MessageRate;
 use crate::process::{EngineProcess, Heard};
 use crate::protocol::{Decision, Ending};
 
@@ -47,6 +48,8 @@ pub(crate) struct Run<'a> {
     pub(crate) control: &'a Control,
     pub(crate) remarks: &'a Remarks,
     pub(crate) memory_bytes_max: Option<u64>,
+    /// Maximum time of the job, whatever its progress.
+    pub(crate) limit: Duration,
     pub(crate) clock: &'a Arc<dyn Clock>,
 }
 
@@ -59,9 +62,19 @@ impl<'a> Run<'a> {
     pub(crate) fn run(mut self) -> Ended {
         let (mut playing, mut silence) = (Playing::default(), Silence::default());
         let mut memory = self.memory();
+        let (begun, mut rate) = (
+            Stopwatch::start(self.clock),
+            MessageRate::from_now(self.clock),
+        );
         loop {
             if self.control.cancel.is_cancelled() {
                 return self.stop(EngineError::Cancelled);
+            }
+            if begun.elapsed() >= self.limit {
+                return self.stop(EngineError::Told {
+                    code: FailureCode::GenerationTimeout,
+                    cause: "the job took longer than host.run_seconds".to_owned(),
+                });
             }
             if let Err(error) = memory.check() {
                 return Ended::Unfit(Err(error));
@@ -73,7 +86,10 @@ impl<'a> Run<'a> {
                     return self.ended(ending.into_result());
                 }
                 Heard::Told(told) => {
-                    if let Err(error) = self.pass_on(told, &mut playing, &mut silence) {
+                    let counted = rate.count();
+                    let passed =
+                        counted.and_then(|()| self.pass_on(told, &mut playing, &mut silence));
+                    if let Err(error) = passed {
                         return match error {
                             EngineError::Crashed { .. } => Ended::Unfit(Err(error)),
                             error => self.stop(error),
@@ -98,10 +114,11 @@ impl<'a> Run<'a> {
                 };
             }
             Told::Phase(phase) => {
-                tracing::debug!(phase = phase.name, "engine declared a phase");
+                tracing::debug!(phase = cut(phase.name.clone()), "engine declared a phase");
                 silence.allow(phase.limit(), self.clock);
                 return Ok(());
             }
+            Told::Unknown => return Ok(()),
             _ => silence.end(),
         }
         match told {
@@ -134,6 +151,7 @@ impl<'a> Run<'a> {
             | Told::Opened
             | Told::Alive
             | Told::Phase(_)
+            | Told::Unknown
             | Told::Ended(_) => {}
         }
         Ok(())

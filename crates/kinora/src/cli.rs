@@ -130,15 +130,15 @@ pub(crate) enum Command {
     /// Read a film for the service that started this process; not for direct use.
     #[command(hide = true)]
     FilmHost,
-    /// Become a confined command for the service that started this process; not for direct use.
+    /// Become an engine's command for the service that started this process; not for direct use.
     #[command(hide = true)]
-    ConfinedEngine(ConfinedArgs),
+    CommandHost(CommandHostArgs),
 }
 
-/// Arguments of `kinora confined-engine`.
+/// Arguments of `kinora command-host`.
 #[derive(Debug, Args)]
-pub(crate) struct ConfinedArgs {
-    /// What the command may access, as JSON.
+pub(crate) struct CommandHostArgs {
+    /// What the command may access, as JSON; `null`: everything.
     pub(crate) confinement: String,
     /// The program and its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
@@ -150,7 +150,7 @@ impl Command {
     pub(crate) const fn is_child(&self) -> bool {
         matches!(
             self,
-            Self::EngineHost | Self::FilmHost | Self::ConfinedEngine(_)
+            Self::EngineHost | Self::FilmHost | Self::CommandHost(_)
         )
     }
 

@@ -140,6 +140,8 @@ fn hosted(
         command: Box::new(move || command_of(&program, None)),
         processes: 1,
         open_limit: Duration::from_secs(args.open_seconds.into()),
+        // Each check has a limit of its own.
+        run_limit: Duration::MAX,
         memory_bytes_max: None,
         confinement: None,
         clock: clock(),

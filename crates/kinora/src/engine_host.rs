@@ -11,13 +11,13 @@ use std::time::Duration;
 use kinora_contract::Clock;
 use kinora_engine::{Engine as Opened, EngineError, FrameKind, Output, Program, Promises};
 use kinora_host::{
-    Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Open, Role, confine_command,
-    make_scratch, restrict_environment, serve_film,
+    Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Open, Role, adopt_orphans,
+    confine_command, make_scratch, restrict_environment, serve_film,
 };
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::{ConfinedArgs, LogFormat};
+use crate::cli::{CommandHostArgs, LogFormat};
 use crate::config::{Engine, Host};
 use crate::failure::Failure;
 use crate::output::say;
@@ -120,6 +120,7 @@ pub(crate) fn hosted(
         devices: origin.devices,
         processes: host.processes as usize,
         open_limit: host.open_limit(),
+        run_limit: host.run_limit(),
         memory_bytes_max: host.memory_bytes_max(),
         confinement: host.sandbox.then_some(confinement),
         clock: clock(),
@@ -174,22 +175,12 @@ impl Origin {
     }
 }
 
-/// The operator's command, with an allow list of the service's environment. A confined one starts as this executable, which
-/// confines itself and then becomes the command.
+/// The operator's command, with an allow list of the service's environment. It starts as this executable, which prepares
+/// itself, and then becomes the command.
 pub(crate) fn command_of(program: &Program, confinement: Option<&Confinement>) -> Command {
-    let (name, arguments) = program.command.split_first().unzip();
-    let name = name.map(String::as_str).unwrap_or_default();
-    let mut command = match confinement {
-        None => Command::new(name),
-        Some(confinement) => {
-            let mut command = this_executable("confined-engine");
-            command
-                .arg(serde_json::json!(confinement).to_string())
-                .arg(name);
-            command
-        }
-    };
-    command.args(arguments.unwrap_or_default());
+    let mut command = this_executable("command-host");
+    let confinement_json = serde_json::json!(confinement).to_string();
+    command.arg(confinement_json).args(&program.command);
     restrict_environment(&mut command);
     if let Some(scratch) = confinement.and_then(|confinement| confinement.scratch.as_ref()) {
         command.env("HOME", scratch).env("TMPDIR", scratch);
@@ -201,15 +192,29 @@ pub(crate) fn command_of(program: &Program, confinement: Option<&Confinement>) -
     command
 }
 
-/// Confines this process, and becomes the operator's command.
-pub(crate) fn run_confined(args: &ConfinedArgs) -> Result<(), Failure> {
-    let confinement: Confinement = serde_json::from_str(&args.confinement)
+/// Becomes the operator's command, as the parent of all that it will start, and confined if it is to be.
+pub(crate) fn run_command(args: &CommandHostArgs) -> Result<(), Failure> {
+    let confinement: Option<Confinement> = serde_json::from_str(&args.confinement)
         .map_err(|error| Failure::because("The confinement is no such JSON", error))?;
-    let scratch = confinement.scratch.as_deref().map(make_scratch);
-    scratch.transpose().map_err(|error| {
-        Failure::because("The command's own folder could not be created", error)
-    })?;
-    let lacking = confine_command(&confinement).map_err(|why| {
+    adopt_orphans();
+    if let Some(confinement) = confinement {
+        confine(&confinement)?;
+    }
+    let (name, arguments) = args.command.split_first().unzip();
+    let mut command = Command::new(name.map(OsString::as_os_str).unwrap_or_default());
+    command.args(arguments.unwrap_or_default());
+    // Returns only where it fails.
+    let error = std::os::unix::process::CommandExt::exec(&mut command);
+    Err(Failure::because("The command could not be started", error))
+}
+
+fn confine(confinement: &Confinement) -> Result<(), Failure> {
+    if let Some(scratch) = &confinement.scratch {
+        make_scratch(scratch).map_err(|error| {
+            Failure::because("The command's own folder could not be created", error)
+        })?;
+    }
+    let lacking = confine_command(confinement).map_err(|why| {
         Failure::because(
             "This system cannot confine a command (`confine = true`)",
             why,
@@ -221,12 +226,7 @@ pub(crate) fn run_confined(args: &ConfinedArgs) -> Result<(), Failure> {
             lacking.join("; ")
         ));
     }
-    let (name, arguments) = args.command.split_first().unzip();
-    let mut command = Command::new(name.map(OsString::as_os_str).unwrap_or_default());
-    command.args(arguments.unwrap_or_default());
-    // Returns only where it fails.
-    let error = std::os::unix::process::CommandExt::exec(&mut command);
-    Err(Failure::because("The command could not be started", error))
+    Ok(())
 }
 
 /// The folder, named after the engine, for code that its libraries compile.
@@ -251,17 +251,16 @@ mod tests {
 
     #[test]
     fn a_command_starts_in_its_working_folder_with_its_environment() {
-        let folder = tempfile::tempdir().unwrap();
-        let folder = folder.path().canonicalize().unwrap();
-        let table = format!(
-            "command = [\"sh\", \"-c\", \"pwd; echo $COLOUR\"]\n\
-             working_folder = {folder:?}\n\
-             environment = {{ COLOUR = \"red\" }}\n\
-             describe = {{ fps = 16, features = {{}} }}"
-        );
-        let kind: ProcessKind = toml::from_str(&table).unwrap();
-        let output = command_of(&kind.program().unwrap(), None).output().unwrap();
-        let printed = String::from_utf8(output.stdout).unwrap();
-        assert_eq!(printed, format!("{}\nred\n", folder.display()));
+        let table = "command = [\"sh\", \"-c\", \"pwd\"]\n\
+                     working_folder = \"/srv/own\"\n\
+                     environment = { COLOUR = \"red\" }\n\
+                     describe = { fps = 16, features = {} }";
+        let kind: ProcessKind = toml::from_str(table).unwrap();
+        let command = command_of(&kind.program().unwrap(), None);
+        assert_eq!(command.get_current_dir(), Some(Path::new("/srv/own")));
+        let colour = command.get_envs().find(|(name, _)| *name == "COLOUR");
+        assert_eq!(colour.unwrap().1.unwrap(), "red");
+        let arguments: Vec<_> = command.get_args().collect();
+        assert_eq!(arguments, ["command-host", "null", "sh", "-c", "pwd"]);
     }
 }

@@ -93,6 +93,7 @@ fn an_engine_in_a_process_keeps_to_what_every_engine_must() {
         devices: Vec::new(),
         processes: 1,
         open_limit: Duration::from_secs(60),
+        run_limit: Duration::MAX,
         memory_bytes_max: None,
         confinement: Some(Confinement::of(Role::Engine)),
         clock: crate::support::clock(),

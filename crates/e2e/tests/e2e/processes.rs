@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use kinora_e2e::{Client, Setup, Video, kinora, until, workspace};
+use kinora_e2e::{Client, Server, Setup, Video, kinora, until, workspace};
 use serde_json::{Value, json};
 
 use crate::support::assert_plays;
@@ -144,67 +144,119 @@ fn a_cancel_reaches_a_command_which_then_takes_the_next_task() {
     cancel(&client, &next);
 }
 
-/// An engine that starts a process of its own, and then works for ever.
-const WITH_A_CHILD: &str = r#"
-import subprocess, sys, time
+/// An engine that starts processes of its own: one of its group, one of a session of its own, and one that has lost its parent,
+/// and its environment too. It works for ever, unless the prompt says otherwise.
+const WITH_CHILDREN: &str = r#"
+import subprocess, time
 from kinora_engine import Description, Engine, Features
 
-class WithAChild(Engine):
+SLEEP = ["sh", "-c", "echo the child is $$ >&2; exec sleep 100000"]
+
+class WithChildren(Engine):
     def describe(self, settings):
         return Description(features=Features(text_to_video=True), size_multiple=2)
 
     def generate(self, job):
-        child = subprocess.Popen(["sleep", "100000"])
-        print("the child is", child.pid, file=sys.stderr, flush=True)
-        while True:
+        subprocess.Popen(SLEEP)
+        subprocess.Popen(SLEEP, start_new_session=True)
+        subprocess.run(["setsid", "--fork", "env", "-i", *SLEEP], check=True)
+        while job.prompt == "for ever":
             try:
                 time.sleep(1)
             except BaseException:
                 pass
-        yield
+        for _ in range(job.clip.frames):
+            yield job.rgb(bytes(job.clip.width * job.clip.height * 3))
 "#;
 
-#[test]
-fn a_command_that_ignores_a_cancel_is_ended_with_all_that_it_started() {
+/// A service with that engine, a task with this prompt, and the three processes that the engine has started.
+fn with_children(prompt: &str) -> (Server, Video, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("with_a_child.py");
-    std::fs::write(&file, WITH_A_CHILD).unwrap();
-    let mut command = python_command("examples");
-    command.pop();
-    command.push(format!("{}:WithAChild", file.display()));
+    let file = folder.path().join("with_children.py");
+    std::fs::write(&file, WITH_CHILDREN).unwrap();
+    let engine = format!("{}:WithChildren", file.display());
+    let command = json!(["python3", "-m", "kinora_engine", engine]);
     let server = Setup::default()
         .set("KINORA_LOG_LEVEL", "info,kinora_host=debug")
         .config(&format!(
             "[[engines]]\n\
              name = \"own\"\n\
              kind = \"process\"\n\
-             command = {}\n\
+             command = {command}\n\
              environment = {{ PYTHONPATH = {:?} }}\n\
              describe = {{ size_multiple = 2, fps = 8, features = {{ text_to_video = true }} }}\n\
              [[models]]\n\
              id = \"own\"\n\
-             engine = \"own\"\n",
-            json!(command),
+             engine = \"own\"\n\
+             sizes = [\"256x256\"]\n",
             package()
         ))
         .start();
     let client = server.client();
-    let task = client.submit(&json!({"model": "own", "prompt": "A kite"}));
-    let child = until("the child", || child_in(&server.log()));
-    let stat = format!("/proc/{child}/stat");
-    assert!(std::fs::exists(&stat).unwrap());
-    cancel(&client, &task);
-    client.wait_for(task.id(), "failed");
-    until("the child to end", || {
-        (!std::fs::exists(&stat).unwrap()).then_some(())
+    let task = client.submit(&json!({"model": "own", "prompt": prompt, "seconds": 2}));
+    let children = until("the children", || {
+        let log = server.log();
+        let after = log.split("the child is ").skip(1);
+        let number = |after: &str| {
+            after
+                .split(|one: char| !one.is_ascii_digit())
+                .next()
+                .map(str::to_owned)
+        };
+        let children: Vec<String> = after.filter_map(number).collect();
+        (children.len() == 3).then_some(children)
+    });
+    assert!(children.iter().all(|child| lives(child)), "{children:?}");
+    (server, task, children)
+}
+
+/// Whether a process has not ended. A zombie has: the first process of a container may leave it.
+fn lives(process: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    let state = stat.rsplit(") ").next().unwrap_or_default();
+    !state.is_empty() && !state.starts_with('Z')
+}
+
+fn wait_for_end(children: &[String]) {
+    until("the children to end", || {
+        (!children.iter().any(|child| lives(child))).then_some(())
     });
 }
 
-/// The number after the words of the engine above.
-fn child_in(log: &str) -> Option<u32> {
-    let (_, after) = log.split_once("the child is ")?;
-    let digits = after.split(|one: char| !one.is_ascii_digit()).next()?;
-    digits.parse().ok()
+#[test]
+fn a_command_that_ignores_a_cancel_is_ended_with_all_that_it_started() {
+    let (server, task, children) = with_children("for ever");
+    let client = server.client();
+    cancel(&client, &task);
+    client.wait_for(task.id(), "failed");
+    wait_for_end(&children);
+}
+
+#[test]
+fn a_killed_command_takes_all_that_it_started_but_what_hides_its_mark() {
+    let (server, _, children) = with_children("for ever");
+    server.kill_child(server.children()[0]);
+    until("all but one to end", || {
+        let living = children.iter().filter(|child| lives(child)).count();
+        (living <= 1).then_some(())
+    });
+    // With its parent and its mark gone, nothing tells whose the last one is.
+    for child in &children {
+        std::process::Command::new("kill")
+            .args(["-9", child])
+            .output()
+            .unwrap();
+    }
+}
+
+#[test]
+fn the_stop_of_a_service_ends_what_an_idle_command_started() {
+    let (server, task, children) = with_children("once");
+    server.client().wait_completed(task.id());
+    server.terminate();
+    let (status, log) = server.wait();
+    assert!(status.success(), "{log}");
+    wait_for_end(&children);
 }
 
 fn check(engine: &[String]) -> Output {

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use kinora_contract::{Clock, FailureCode, Size, SteadyMs, UnixMs};
+use kinora_contract::limits::ENGINE_MESSAGES_MAX;
+use kinora_contract::{Clock, FailureCode, ManualClock, Size, SteadyMs, UnixMs};
 use kinora_engine::{Clip, Control, Engine, EngineError, Job, Materials, Sink};
 use kinora_host::{HostOptions, HostedEngine, Open};
 use kinora_storyboard::Storyboard;
@@ -69,6 +70,7 @@ struct Program {
 struct Options {
     devices: Vec<String>,
     memory_bytes_max: Option<u64>,
+    run_limit: Option<Duration>,
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -88,6 +90,7 @@ fn program(script: &str, options: Options) -> Program {
         processes: 1,
         open_limit: Duration::from_secs(120),
         memory_bytes_max: options.memory_bytes_max,
+        run_limit: options.run_limit.unwrap_or(Duration::MAX),
         confinement: None,
         clock: options.clock.unwrap_or_else(clock),
     };
@@ -379,22 +382,105 @@ wait_for(b"j")
 }
 
 #[test]
-fn the_memory_of_a_child_counts() {
+fn the_memory_of_a_child_counts_in_any_session() {
     // The command itself takes a few MiB; it ends the job well if nobody ends it first.
-    let script = r#"
+    for is_new_session in ["False", "True"] {
+        assert_takes_too_much(&format!(
+            r#"
 import subprocess
 hello()
 send(b"o")
 wait_for(b"j")
 holds = "import pathlib, sys, time; held = b'x' * (400 << 20); pathlib.Path(sys.argv[1]).touch(); time.sleep(1000)"
 nothing = subprocess.DEVNULL
-subprocess.Popen([sys.executable, "-c", holds, str(folder / "held")], stdin=nothing, stdout=nothing)
+child = [sys.executable, "-c", holds, str(folder / "held")]
+subprocess.Popen(child, stdin=nothing, stdout=nothing, start_new_session={is_new_session})
 wait_until((folder / "held").exists)
 time.sleep(60)
 end()
 wait_for(b"j")
+"#
+        ));
+    }
+}
+
+/// Starts a process that has lost its parent, in a session of its own, and says in a file which one.
+const ORPHAN: &str = r#"
+import subprocess
+hello()
+send(b"o")
+wait_for(b"j")
+sleep = ["setsid", "--fork", "sh", "-c", "echo $$ > orphan.new; mv orphan.new orphan; exec sleep 100000"]
+subprocess.run(sleep, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+wait_until((folder / "orphan").exists)
 "#;
-    assert_takes_too_much(script);
+
+#[test]
+fn what_lost_its_parent_ends_with_its_command() {
+    for (last, is_over) in [("sys.exit(3)", true), ("end()\nwait_for(b'j')", false)] {
+        let program = program(&format!("{ORPHAN}{last}"), Options::default());
+        assert_eq!(program.run().is_err(), is_over);
+        let orphan = program.file("orphan");
+        drop(program.engine);
+        let stat = fs::read_to_string(format!("/proc/{}/stat", orphan.trim()));
+        let state = stat.unwrap_or_default();
+        assert!(
+            state.is_empty() || state.contains(") Z "),
+            "{last}: {state}"
+        );
+    }
+}
+
+#[test]
+fn a_flood_of_messages_ends_its_process() {
+    for message in [
+        r#"b"p", struct.pack("<d", 0.5)"#,
+        r#"b"k""#,
+        r#"b"y", b"unknown""#,
+    ] {
+        for start in ["send(b'o')\nwait_for(b'j')\n", ""] {
+            let script = format!("hello()\n{start}while True: send({message})");
+            // By this clock no time passes, so that only the count ends the flood.
+            let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(0));
+            let options = Options {
+                clock: Some(clock),
+                ..Options::default()
+            };
+            let control = Control::default();
+            let ended = program(&script, options).run_with(&control);
+            let error = ended.unwrap_err().to_string();
+            assert!(error.contains("too many messages"), "{message}: {error}");
+            assert!(control.progress.reports() <= ENGINE_MESSAGES_MAX + 100);
+        }
+    }
+}
+
+#[test]
+fn progress_for_ever_ends_with_the_time_of_a_run() {
+    let signs = tempfile::tempdir().unwrap();
+    let script = r#"
+hello()
+send(b"o")
+wait_for(b"j")
+while True:
+    send(b"p", struct.pack("<d", 0.5))
+    time.sleep(0.01)
+"#;
+    let options = Options {
+        run_limit: Some(Duration::from_secs(60)),
+        clock: Some(Arc::new(Looked {
+            looks: AtomicU64::new(0),
+            due_at_ms: AtomicU64::new(0),
+            file: signs.path().join("none"),
+        })),
+        ..Options::default()
+    };
+    let ended = program(script, options).run();
+    let Err(EngineError::Told { code, cause }) = ended else {
+        panic!("{ended:?}");
+    };
+    assert_eq!(code, FailureCode::GenerationTimeout);
+    assert!(cause.contains("host.run_seconds"), "{cause}");
 }
 
 /// Asserts that the program is ended for its memory, of which it may take 200 MiB.

@@ -124,6 +124,7 @@ fn engine(script: &str) -> HostedEngine {
         devices: Vec::new(),
         processes: 1,
         open_limit: Duration::from_secs(60),
+        run_limit: Duration::MAX,
         memory_bytes_max: None,
         confinement: None,
         clock: clock(),

@@ -18,6 +18,8 @@ pub(crate) struct Host {
     open_seconds: u32,
     /// Time limit without progress.
     silence_seconds: u32,
+    /// Time limit of a run in total.
+    run_seconds: u32,
 }
 
 impl Default for Host {
@@ -28,6 +30,7 @@ impl Default for Host {
             memory_megabytes: 0,
             open_seconds: 600,
             silence_seconds: 600,
+            run_seconds: 86_400,
         }
     }
 }
@@ -48,12 +51,17 @@ impl Host {
         Duration::from_secs(self.silence_seconds.into())
     }
 
+    pub(crate) fn run_limit(self) -> Duration {
+        Duration::from_secs(self.run_seconds.into())
+    }
+
     /// The setting that is 0 but must not be.
     pub(super) fn zero(self) -> Option<&'static str> {
         let positive = [
             ("processes", self.processes),
             ("open_seconds", self.open_seconds),
             ("silence_seconds", self.silence_seconds),
+            ("run_seconds", self.run_seconds),
         ];
         let zero = positive.into_iter().find(|(_, value)| *value == 0);
         zero.map(|(field, _)| field)
