@@ -4,7 +4,7 @@
 use axum::body::Body;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::{Router, routing::MethodRouter};
@@ -17,6 +17,8 @@ use crate::error::ApiError;
 const REVALIDATED: &str = "no-cache";
 /// For files whose address changes with their content.
 const KEPT: &str = "public, max-age=31536000, immutable";
+
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// Adds the page to `routes`.
 pub(crate) fn mount<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
@@ -63,6 +65,8 @@ fn send(file: File, caching: &'static str, asked: &HeaderMap) -> Response {
         (header::CONTENT_TYPE, file.media_type()),
         (header::CACHE_CONTROL, caching),
         (header::CONTENT_SECURITY_POLICY, POLICY),
+        // A page that opens this one gets no handle of its window.
+        (OPENER_POLICY, "same-origin"),
         (header::VARY, "accept, accept-encoding"),
     ] {
         headers.insert(name, HeaderValue::from_static(value));

@@ -52,6 +52,37 @@ impl Folder {
         }
     }
 
+    /// The length of a regular file that is reached through no link below the store's root, as in a folder that may come from a
+    /// stranger; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// [`BlobError`] for anything else.
+    pub fn plain_bytes(&self, key: &str) -> Result<Option<u64>, BlobError> {
+        let file = self.file(key)?;
+        let folders = 2 + Path::new(key).components().count();
+        let mut found = None;
+        for path in file
+            .ancestors()
+            .take(folders)
+            .collect::<Vec<_>>()
+            .into_iter()
+            .rev()
+        {
+            found = match fs::symlink_metadata(path) {
+                Ok(entry) if entry.is_dir() && path != file => None,
+                Ok(entry) if entry.is_file() && path == file => Some(entry.len()),
+                Ok(_) => {
+                    let message = format!("{} is a link, or no regular file", path.display());
+                    let error = io::Error::new(ErrorKind::InvalidInput, message);
+                    return Err(error.into());
+                }
+                Err(error) if is_absent(&error) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+        }
+        Ok(found)
+    }
+
     /// Reads a whole file for its length and SHA-256.
     ///
     /// # Errors
@@ -152,6 +183,20 @@ mod tests {
         assert_eq!(linked.bytes(key).unwrap(), Some(6));
         copied.put_empty("stores/1").unwrap();
         assert_eq!(copied.bytes("stores/1").unwrap(), Some(0));
+        assert_eq!(linked.plain_bytes(key).unwrap(), Some(6));
+        assert_eq!(from.plain_bytes(key).unwrap(), None);
+        for place in ["videos/a/1/video.mp4", "videos/a/1", "videos"] {
+            let path = copied.path().join(place);
+            let moved = root.path().join("elsewhere");
+            fs::rename(&path, &moved).unwrap();
+            std::os::unix::fs::symlink(&moved, &path).unwrap();
+            assert_eq!(copied.bytes(key).unwrap(), Some(6));
+            let refused = copied.plain_bytes(key).unwrap_err().to_string();
+            assert!(refused.contains("is a link"), "{place}: {refused}");
+            fs::remove_file(&path).unwrap();
+            fs::rename(&moved, &path).unwrap();
+        }
+        assert_eq!(copied.plain_bytes(key).unwrap(), Some(6));
         let outside = from.transfer("../secret", &copied, Transfer::Copy);
         assert!(
             matches!(outside, Err(BlobError::InvalidKey(_))),

@@ -44,6 +44,7 @@ mod output;
 mod overlay;
 #[cfg(feature = "test-faults")]
 mod paced;
+mod plain_file;
 mod restore;
 mod serve;
 mod signing;

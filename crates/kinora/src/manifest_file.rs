@@ -1,8 +1,8 @@
 //! The file that describes a folder created by `kinora backup` or `kinora export`. It is written
 //! last, so a folder without it is incomplete.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs::File;
+use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::plain_file;
 
 /// A kind of such files.
 pub(crate) struct ManifestFile {
@@ -41,7 +42,8 @@ impl ManifestFile {
     pub(crate) fn read<T: DeserializeOwned>(&self, folder: &Path) -> Result<T, Failure> {
         let path = folder.join(self.name);
         let shown = path.display();
-        let text = fs::read_to_string(&path).map_err(|error| {
+        let text = plain_file::open(&path).and_then(io::read_to_string);
+        let text = text.map_err(|error| {
             let folder = folder.display();
             let text = format!("{folder} is not a {}: {}", self.whole, self.name);
             Failure::because(text, error)
@@ -71,6 +73,8 @@ pub(crate) fn told(manifest: &impl Serialize, folder: &Path, notes: &[String]) -
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     const FILE: ManifestFile = ManifestFile {

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use kinora_blobs::folder::{Folder, Transfer};
-use kinora_contract::TaskId;
+use kinora_contract::{StoredFile, TaskId};
 use kinora_store::{Snapshot, TaskFiles, mark_key, open_snapshot};
 
 use crate::backup::manifest::{Manifest, Part, Tasks};
@@ -20,7 +20,7 @@ use crate::cli::{HomeArgs, RestoreArgs, ResultsMode};
 use crate::count::count;
 use crate::failure::Failure;
 use crate::output::print;
-use crate::{folder, hint};
+use crate::{folder, hint, plain_file};
 
 /// Restores a backup, and prints the next step.
 pub(crate) fn run(args: &RestoreArgs) -> Result<(), Failure> {
@@ -38,8 +38,15 @@ fn fill(manifest: &Manifest, source: &Path, to: &Path) -> Result<Option<Mover>, 
     progress.say("verifying the database");
     let key = manifest.signing_key.iter();
     let parts = key.map(|part| (SIGNING_KEY, part));
-    for (name, part) in parts.chain([(DATABASE, &manifest.database)]) {
-        copy(&source.join(name), &to.join(name), part)?;
+    let opened = parts
+        .chain([(DATABASE, &manifest.database)])
+        .map(|(name, part)| {
+            let from = source.join(name);
+            Ok((name, part, open(&from, part)?, from))
+        });
+    // Every length is compared before anything is copied.
+    for (name, part, mut file, from) in opened.collect::<Result<Vec<_>, Failure>>()? {
+        copy(&mut file, &from, &to.join(name), part)?;
     }
     let database = to.join(DATABASE);
     let snapshot = open_snapshot(&database)
@@ -60,16 +67,56 @@ fn fill(manifest: &Manifest, source: &Path, to: &Path) -> Result<Option<Mover>, 
     restore_files(manifest, &snapshot, source, to, progress).map(Some)
 }
 
-fn copy(from: &Path, to: &Path, part: &Part) -> Result<(), Failure> {
-    let shown = from.display();
-    fs::copy(from, to)
-        .map_err(|error| Failure::because(format!("{shown} cannot be copied"), error))?;
-    if Part::of(to)? != *part {
-        return Err(Failure::new(format!(
-            "{shown} is damaged: its length or SHA-256 differs from backup.json."
-        )));
+/// Opens a file of the backup that has the length of `part`.
+fn open(path: &Path, part: &Part) -> Result<File, Failure> {
+    let file = plain_file::open(path);
+    let measured = file.and_then(|file| Ok((file.metadata()?.len(), file)));
+    match measured {
+        Ok((bytes, file)) if bytes == part.bytes => Ok(file),
+        Ok(_) => Err(damaged(path)),
+        Err(error) => Err(unreadable(path, &error)),
     }
-    Ok(())
+}
+
+fn copy(from: &mut File, path: &Path, to: &Path, part: &Part) -> Result<(), Failure> {
+    // No more than was measured, even if it grows meanwhile.
+    let mut from = from.take(part.bytes);
+    File::create_new(to)
+        .and_then(|mut to| io::copy(&mut from, &mut to))
+        .map_err(|error| unreadable(path, &error))?;
+    match Part::of(to)? == *part {
+        true => Ok(()),
+        false => Err(damaged(path)),
+    }
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Failure {
+    Failure::because(format!("{} cannot be copied", path.display()), error)
+}
+
+fn damaged(path: &Path) -> Failure {
+    Failure::new(format!(
+        "{} is damaged: its length or SHA-256 differs from backup.json.",
+        path.display()
+    ))
+}
+
+/// Compares the lengths of all files of tasks, which must be regular ones, before one is copied.
+fn check_lengths(manifest: &Manifest, snapshot: &Snapshot, from: &Folder) -> Result<(), Failure> {
+    let check = |file: &StoredFile| match from.plain_bytes(&file.key) {
+        Ok(Some(bytes)) if bytes != file.bytes => Err(Failure::new(format!(
+            "The file {} is damaged: it has {bytes} bytes instead of {}.",
+            file.key, file.bytes
+        ))),
+        // What is missing may be gone by right.
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::because(
+            format!("The file {} cannot be restored", file.key),
+            error,
+        )),
+    };
+    snapshot.for_each_task(|task: TaskFiles| task.results.iter().try_for_each(check))?;
+    manifest.references.iter().try_for_each(check)
 }
 
 /// Copies the files of all tasks; reads and compares each.
@@ -82,6 +129,7 @@ fn restore_files(
 ) -> Result<Mover, Failure> {
     let results = to.join(RESULTS);
     let [from, to] = [&source.join(RESULTS), &results].map(|root| Folder::at(root));
+    check_lengths(manifest, snapshot, &from)?;
     let gone: BTreeSet<TaskId> = manifest.results.gone.iter().copied().collect();
     let mut mover = Mover::new(from, to, Transfer::Link, true);
     snapshot.for_each_task(|task: TaskFiles| {

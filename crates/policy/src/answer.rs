@@ -31,11 +31,14 @@ pub(crate) fn verdict(body: &[u8]) -> Result<Verdict, serde_json::Error> {
     })
 }
 
-/// `reason` without control characters and surrounding space, truncated to its limit.
+/// `reason` without control characters, those that reverse text, and surrounding space, truncated to its limit.
 fn public(reason: &str) -> String {
+    let is_hidden = |one: char| {
+        one.is_control() || matches!(one, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     let line: String = reason
         .chars()
-        .map(|one| if one.is_control() { ' ' } else { one })
+        .map(|one| if is_hidden(one) { ' ' } else { one })
         .take(POLICY_REASON_CHARS_MAX)
         .collect();
     match line.trim() {
@@ -68,6 +71,10 @@ mod tests {
             (
                 r#"{"allow": false, "reason": " No\tviolence.\u0000"}"#,
                 refused("No violence."),
+            ),
+            (
+                r#"{"allow": false, "reason": "\u001b[2JNo\u0007 \u009b1m\u202eviolence.\u2066"}"#,
+                refused("[2JNo  1m violence."),
             ),
         ] {
             assert_eq!(verdict(body.as_bytes()).unwrap(), expected, "{body}");

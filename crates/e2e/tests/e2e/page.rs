@@ -293,5 +293,7 @@ fn a_service_without_the_studio_has_no_page() {
     }
     assert_eq!(page.header("x-content-type-options"), Some("nosniff"));
     assert_eq!(page.header("referrer-policy"), Some("no-referrer"));
+    let opener = page.header("cross-origin-opener-policy");
+    assert_eq!(opener, Some("same-origin"));
     ask(&without).refused(404, "not_found");
 }

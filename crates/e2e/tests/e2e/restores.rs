@@ -2,7 +2,9 @@
 //! clean stop is whole.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use kinora_e2e::{DataFolder, Server, Setup, keys, run};
 
@@ -93,6 +95,53 @@ fn p17_a_restore_refuses_damage_and_leaves_nothing() {
     fs::create_dir(target.path()).unwrap();
     assert_fails_with(&run(restore(&to, &target)), "missing");
     assert!(target.files("").is_empty() && target.path().exists());
+}
+
+/// A change that a stranger could make to a backup, at the place of one of its files or folders.
+type Change = fn(&Path);
+
+fn replace_by_fifo(path: &Path) {
+    fs::remove_file(path).unwrap();
+    assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// The same bytes, elsewhere.
+fn replace_by_link(path: &Path) {
+    let moved = path.with_extension("moved");
+    fs::rename(path, &moved).unwrap();
+    symlink(&moved, path).unwrap();
+}
+
+/// A length beyond every disk, without the bytes.
+fn lengthen(path: &Path) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_len(1 << 42).unwrap();
+}
+
+#[test]
+fn p17_a_restore_takes_regular_files_of_the_right_length_before_it_copies_any() {
+    let (data, _) = stopped_after_one_task();
+    let none_regular = "regular file";
+    let changes: [(&str, Change, &str); 9] = [
+        ("backup.json", replace_by_fifo, none_regular),
+        ("backup.json", replace_by_link, none_regular),
+        ("kinora.db", replace_by_fifo, none_regular),
+        ("kinora.db", replace_by_link, none_regular),
+        ("kinora.db", lengthen, "damaged"),
+        ("results", replace_by_link, none_regular),
+        ("video.mp4", replace_by_link, none_regular),
+        ("video.mp4", replace_by_fifo, none_regular),
+        ("video.mp4", lengthen, "damaged"),
+    ];
+    for (number, (name, change, why)) in changes.into_iter().enumerate() {
+        let to = data.beside(&format!("backup-{number}"));
+        run(backup(&data, &to, &["--results", "copy"])).ok();
+        let place = Some(to.join(name)).filter(|path| path.exists());
+        change(&place.or_else(|| find(&to, name)).unwrap());
+        let target = DataFolder::to_restore(&data);
+        assert_fails_with(&run(restore(&to, &target)), why);
+        assert!(!target.path().exists(), "{name}");
+    }
 }
 
 #[test]

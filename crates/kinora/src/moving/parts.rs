@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backup::manifest::Part;
 use crate::failure::Failure;
+use crate::plain_file;
 
 /// Names of the files.
 pub(super) const STORE: &str = "store.json";
@@ -29,8 +30,14 @@ pub(super) struct Lines {
 impl Lines {
     /// Refuses a file that differs from its measures.
     pub(super) fn verify(&self, path: &Path) -> Result<(), Failure> {
-        let found = Part::of(path)?;
-        if (found.bytes, &found.sha256) == (self.bytes, &self.sha256) {
+        let unreadable =
+            |error| Failure::because(format!("{} cannot be read", path.display()), error);
+        let length = plain_file::open(path)
+            .and_then(|file| file.metadata())
+            .map_err(unreadable)?
+            .len();
+        // A wrong length is known before all is read.
+        if length == self.bytes && Part::of(path)?.sha256 == self.sha256 {
             return Ok(());
         }
         Err(Failure::new(format!(

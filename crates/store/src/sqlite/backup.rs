@@ -76,11 +76,17 @@ impl Snapshot {
         Ok(Self { conn })
     }
 
-    /// Checks every page, index and constraint.
+    /// Checks every page, index and constraint, and that it has no trigger or view of a stranger.
     ///
     /// # Errors
     /// [`StoreError::Corrupt`] with the damage.
     pub fn check(&self) -> Result<(), StoreError> {
+        let strange = schema::has_strange_parts(&self.conn)
+            .map_err(|error| StoreError::Unavailable(Box::new(error)))?;
+        if strange {
+            let message = "it has a trigger, a view or a virtual table that is not Kinora's";
+            return Err(Fault::Corrupt(message.to_owned()).into());
+        }
         Ok(self.complaints()?)
     }
 

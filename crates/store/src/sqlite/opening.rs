@@ -86,7 +86,7 @@ fn judge_existing(
 /// A connection that leaves the log unchanged when it closes.
 fn connect(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(schema::unavailable)?;
+    let conn = schema::open_hardened(path, flags)?;
     conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .map_err(schema::unavailable)?;
     Ok(conn)

@@ -1,5 +1,6 @@
 //! The database file: the settings of every connection, and the migrations.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -53,6 +54,8 @@ pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
     configure(&conn, options).map_err(unavailable)?;
     migrate(&conn)?;
+    // Not before: migrations rewrite the schema.
+    harden(&conn).map_err(unavailable)?;
     // A new database's name must survive a crash like its contents.
     kinora_durable::sync_name(path).map_err(unavailable)?;
     Ok(conn)
@@ -64,7 +67,7 @@ pub(super) fn open_checkpointer(
     options: &SqliteOptions,
 ) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    let conn = open_hardened(path, flags)?;
     configure(&conn, options).map_err(unavailable)?;
     Ok(conn)
 }
@@ -76,7 +79,7 @@ pub(super) fn open_source(path: &Path, options: &SqliteOptions) -> Result<Connec
     }
     // Not read-only, since the log's index may have to be created.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    let conn = open_hardened(path, flags)?;
     // The last connection to close runs a checkpoint. A backup of a crashed store must not: the
     // next opening checks whether the log is intact.
     let mut log = fs::canonicalize(path)
@@ -99,9 +102,46 @@ pub(super) fn open_source(path: &Path, options: &SqliteOptions) -> Result<Connec
 /// A connection to a snapshot, which never changes it.
 pub(super) fn open_snapshot(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    let conn = open_hardened(path, flags)?;
     readable_version(&conn)?;
     Ok(conn)
+}
+
+/// Opens the file so that nothing in it can act by itself ([`harden`]).
+pub(super) fn open_hardened(path: &Path, flags: OpenFlags) -> Result<Connection, OpenError> {
+    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    harden(&conn).map_err(unavailable)?;
+    Ok(conn)
+}
+
+/// Functions and virtual tables in a strange schema do not run, and no statement can damage the file
+/// (<https://sqlite.org/security.html>).
+fn harden(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    Ok(())
+}
+
+/// The triggers, views and virtual tables of `conn`: what would act when others are used.
+fn active_parts(conn: &Connection) -> rusqlite::Result<BTreeSet<String>> {
+    let mut query = conn.prepare(
+        "SELECT type || ' ' || name || ': ' || sql FROM sqlite_schema \
+         WHERE type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL%'",
+    )?;
+    let rows = query.query_map([], |row| row.get(0))?;
+    rows.collect()
+}
+
+/// Whether `conn` has a trigger, view or virtual table that no migration has made.
+pub(super) fn has_strange_parts(conn: &Connection) -> Result<bool, OpenError> {
+    let own = Connection::open_in_memory().map_err(unavailable)?;
+    let version = readable_version(conn)?;
+    for migration in MIGRATIONS.iter().take(version as usize) {
+        own.execute_batch(migration).map_err(unavailable)?;
+    }
+    let own = active_parts(&own).map_err(unavailable)?;
+    let found = active_parts(conn).map_err(unavailable)?;
+    Ok(!found.is_subset(&own))
 }
 
 /// The version of a schema, if this program can read it.
@@ -116,7 +156,7 @@ pub(super) fn readable_version(conn: &Connection) -> Result<u32, OpenError> {
 /// A read-only connection. The schema must exist.
 pub(super) fn open_reader(path: &Path, options: &SqliteOptions) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
+    let conn = open_hardened(path, flags)?;
     conn.busy_timeout(busy_timeout(options))
         .map_err(unavailable)?;
     keep_prepared(&conn, 32).map_err(unavailable)?;

@@ -1,5 +1,6 @@
 //! Tests of the schema: how connections are set, who may open the store, and its rules.
 
+use super::super::backup::Snapshot;
 use super::*;
 
 #[test]
@@ -61,5 +62,44 @@ fn rules_are_checked_without_a_table_of_their_values() {
         conn.execute(insert, [known]).unwrap();
         let refused = conn.execute(insert, ["other"]).unwrap_err();
         assert!(refused.to_string().contains("CHECK"), "{refused}");
+    }
+}
+
+#[test]
+fn a_snapshot_with_parts_of_a_stranger_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    drop(open_writer(&path, &SqliteOptions::default()).unwrap());
+    let check = || Snapshot::open(&path).unwrap().check();
+    check().unwrap();
+    for (make, remove) in [
+        (
+            "CREATE TRIGGER more AFTER INSERT ON tasks BEGIN DELETE FROM api_keys; END",
+            "DROP TRIGGER more",
+        ),
+        (
+            "CREATE VIEW more AS SELECT * FROM api_keys",
+            "DROP VIEW more",
+        ),
+    ] {
+        let conn = Connection::open(&path).unwrap();
+        conn.execute_batch(make).unwrap();
+        let refused = check().unwrap_err().to_string();
+        assert!(refused.contains("not Kinora's"), "{refused}");
+        conn.execute_batch(remove).unwrap();
+        check().unwrap();
+    }
+}
+
+#[test]
+fn connections_distrust_the_schema() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let options = SqliteOptions::default();
+    for open in [open_writer, open_checkpointer, open_source, open_reader] {
+        let conn = open(&path, &options).unwrap();
+        let setting = |setting| conn.db_config(setting).unwrap();
+        assert!(setting(DbConfig::SQLITE_DBCONFIG_DEFENSIVE));
+        assert!(!setting(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA));
     }
 }
