@@ -28,7 +28,7 @@ pub(crate) async fn cancel(
     Writer(key): Writer,
     PathId(id): PathId,
 ) -> Result<Answer<VideoObject>, ApiError> {
-    let retention_ms = api.settings.retention_ms;
+    let retention_ms = api.settings.failed_retention_ms;
     let failure = FailureCode::Cancelled.into();
     match api
         .tasks

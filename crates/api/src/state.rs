@@ -87,8 +87,8 @@ pub struct Settings {
     pub reserve: Reserve,
     /// Ports that reference URLs may use.
     pub reference_ports: Ports,
-    /// How long the service keeps finished tasks and their files, in milliseconds.
-    pub retention_ms: u64,
+    /// How long the service keeps failed and cancelled tasks, in milliseconds.
+    pub failed_retention_ms: u64,
     /// Whether to redirect downloads to the result store, if it can sign URLs.
     pub redirects: bool,
     /// Whether to serve the web page.

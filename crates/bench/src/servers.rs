@@ -195,7 +195,7 @@ fn api(stores: &Stores, data: &TempDir) -> Outcome<Api> {
             project_bytes_max: u64::MAX,
             bytes_max: u64::MAX,
             reserve: Reserve::default(),
-            retention_ms: 1_000_000,
+            failed_retention_ms: 1_000_000,
             redirects: false,
             studio: false,
             reference_ports: kinora_contract::reference_url::Ports::default(),

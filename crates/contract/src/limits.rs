@@ -108,7 +108,8 @@ limits! {
     WEBHOOK_ROTATION_HOURS: u64 = 24, "hours", "How long deliveries are also signed with the old secret after a rotation";
     TRACE_SPANS_MAX: usize = 2_048, "spans", "Maximum number of spans that wait for export to the trace collector; further ones are dropped";
     WEBHOOKS_MAX: usize = 16, "webhooks", "Maximum number of webhooks of a project";
-    RETENTION_HOURS: u64 = 168, "hours", "Retention of a finished task and its files";
+    RETENTION_HOURS: u64 = 168, "hours", "Retention of a completed task and its files";
+    FAILED_RETENTION_HOURS: u64 = 24, "hours", "Retention of a failed or cancelled task";
     CLOCK_SETTLE_SECONDS: u64 = 600, "seconds", "How long the wall clock and the monotonic clock must agree before anything expires";
     CLOCK_STEP_SECONDS: u64 = 60, "seconds", "Difference at which they disagree";
     KEY_LOG_ENTRIES_MAX: usize = 10_000, "entries", "Maximum number of entries in the log of key changes; the oldest are deleted first";

@@ -172,14 +172,21 @@ fn api_settings(
         waiting_max: config.queue.waiting_max.into(),
         project_unfinished_max: config.queue.project_unfinished_max.into(),
         project_tasks_max: config.quota.project_tasks_max.into(),
-        project_bytes_max: bound(config.quota.project_bytes_max),
+        project_bytes_max: bound(config.project_bytes_max()),
         bytes_max: bound(config.quota.bytes_max),
         reserve,
         reference_ports: Ports::usual_and(ports),
-        retention_ms: u64::from(config.results.retention_hours) * HOUR_MS,
+        failed_retention_ms: failed_retention_ms(config),
         redirects: config.redirects(),
         studio: config.studio.enabled,
     })
+}
+
+/// A failed task has nothing but its texts, which must not fill the disk for as long as results are kept.
+fn failed_retention_ms(config: &Config) -> u64 {
+    let results = &config.results;
+    let hours = results.failed_retention_hours.min(results.retention_hours);
+    u64::from(hours) * HOUR_MS
 }
 
 /// How long the clocks must agree; end-to-end tests cannot wait ten minutes.
@@ -266,6 +273,7 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
             heartbeat_every: Duration::from_millis(250),
             drain_limit: seconds(config.worker.drain_seconds),
             retention_ms: u64::from(config.results.retention_hours) * HOUR_MS,
+            failed_retention_ms: failed_retention_ms(config),
             waiting_ms_max: Some(u64::from(config.queue.waiting_hours_max) * HOUR_MS)
                 .filter(|max| *max > 0),
             tombstone_ms: u64::from(config.results.tombstone_days) * DAY_MS,

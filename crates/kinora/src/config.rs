@@ -10,6 +10,7 @@ mod lodging;
 mod places;
 mod policy;
 mod provenance;
+mod quota;
 mod results;
 mod secret;
 pub(crate) mod slots;
@@ -33,6 +34,7 @@ pub(crate) use engines::{Engine, EngineFile, Host, Memory, Placement};
 pub(crate) use lodging::Lodging;
 pub(crate) use policy::Policy;
 pub(crate) use provenance::Provenance;
+pub(crate) use quota::ProjectBytes;
 pub(crate) use results::{Delivery, S3};
 pub(crate) use studio::Studio;
 pub(crate) use traces::Traces;
@@ -107,6 +109,7 @@ pub(crate) struct Results {
     pub(crate) url: String,
     pub(crate) delivery: Delivery,
     pub(crate) retention_hours: u32,
+    pub(crate) failed_retention_hours: u32,
     pub(crate) tombstone_days: u32,
     pub(crate) signing_key_file: PathBuf,
     pub(crate) s3: S3,
@@ -124,7 +127,7 @@ pub(crate) struct Queue {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Quota {
     pub(crate) project_tasks_max: u32,
-    pub(crate) project_bytes_max: u64,
+    pub(crate) project_bytes_max: ProjectBytes,
     pub(crate) bytes_max: u64,
     pub(crate) free_bytes_min: u64,
 }
@@ -229,6 +232,10 @@ impl Config {
                 self.queue.project_unfinished_max,
             ),
             ("results.retention_hours", self.results.retention_hours),
+            (
+                "results.failed_retention_hours",
+                self.results.failed_retention_hours,
+            ),
             ("quota.project_tasks_max", self.quota.project_tasks_max),
             (
                 "references.host_connections_max",

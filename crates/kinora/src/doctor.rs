@@ -22,6 +22,7 @@ use kinora_contract::Clock;
 use crate::cli::ServeArgs;
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::folder;
 use crate::output::print;
 use crate::system::SystemClock;
 use finding::Finding;
@@ -70,7 +71,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings.extend(secrets::first_key(&config.data).map(|found| ("first key", found)));
     findings.extend(store::examine(config));
     findings.push(("backups", backups::last(&config.data, SystemClock.now_ms())));
-    if let Some(folder) = disk::nearest_existing(&config.data) {
+    if let Some(folder) = folder::nearest_existing(&config.data) {
         findings.push(("file system", disk::file_system(&folder)));
         findings.push((
             "free space",
@@ -79,6 +80,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
         findings.push(("links and syncs", disk::links_and_syncs(&folder)));
     }
     findings.extend(disk::elsewhere(config));
+    findings.extend(disk::quotas(config).map(|found| ("quotas", found)));
     findings.push(("clock", surroundings::clock(&config.data)));
     findings.push(("listen address", surroundings::listen(&config.listen)));
     findings.push(("open files", descriptors::limit(config)));

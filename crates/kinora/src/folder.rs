@@ -171,6 +171,13 @@ pub(crate) fn remove_first_key(file: &Path) -> Result<(), Failure> {
         .map_err(|error| Failure::because(format!("{} cannot be removed", file.display()), error))
 }
 
+/// The folder itself, or the one in which it will be created.
+pub(crate) fn nearest_existing(data: &Path) -> Option<PathBuf> {
+    let absolute = std::path::absolute(data).ok()?;
+    let existing = absolute.ancestors().find(|folder| folder.is_dir())?;
+    Some(existing.to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -140,7 +140,7 @@ fn after_error(
     let (id, spec) = (fetch.task.id, &fetch.task.spec);
     let failed = |failure| Fetched::Failed {
         failure,
-        retention_ms: worker.settings.retention_ms,
+        retention_ms: worker.settings.failed_retention_ms,
     };
     if is_theirs(&error) {
         tracing::info!(%error, "reference unusable; task failed");

@@ -72,7 +72,10 @@ async fn write(
     outcome: &Result<Artifact, Failure>,
 ) -> Result<Attempted, StoreError> {
     let work = &worker.work;
-    let retention_ms = worker.settings.retention_ms;
+    let retention_ms = match outcome {
+        Ok(_) => worker.settings.retention_ms,
+        Err(_) => worker.settings.failed_retention_ms,
+    };
     match work.finish(lease, outcome.clone(), retention_ms).await {
         Ok(()) => Ok(Attempted::Stands),
         Err(StoreError::LeaseLost(how)) => {

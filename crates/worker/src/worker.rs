@@ -75,8 +75,10 @@ pub struct Settings {
     pub heartbeat_every: Duration,
     /// How long running tasks may continue after an orderly stop begins.
     pub drain_limit: Duration,
-    /// How long to keep a finished task and its files, in milliseconds.
+    /// How long to keep a completed task and its files, in milliseconds.
     pub retention_ms: u64,
+    /// How long to keep a failed task.
+    pub failed_retention_ms: u64,
     /// A task that has waited this long for its first run, in milliseconds, fails with
     /// `task_expired`; `None`: no limit.
     pub waiting_ms_max: Option<u64>,

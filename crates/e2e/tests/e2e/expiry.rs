@@ -115,6 +115,32 @@ fn a_task_that_waits_longer_than_it_may_expires_and_is_kept_as_long_as_configure
     assert_eq!(at("expires_at") - at("completed_at"), HOUR_S);
 }
 
+/// Whichever way it failed: it has no files, and its texts would fill a disk for as long as results are kept.
+#[test]
+fn a_failed_task_is_kept_for_a_day_and_a_result_for_a_week() {
+    let server = Setup::default().start();
+    let client = server.client();
+    let mut unreachable = quick("kinora-b1");
+    unreachable["first_frame"] = json!("http://127.0.0.1/a.png");
+    let completed = client.submit(&quick("kinora-b1"));
+    let unreachable = client.submit(&unreachable);
+    let cancelled = client.submit(&json!({"model": "kinora-a1", "prompt": "x", "seconds": 15}));
+    client.post(&format!("/v1/videos/{}/cancel", cancelled.id()));
+    for (task, end, days) in [
+        (completed, "completed", 7),
+        (unreachable, "failed", 1),
+        (cancelled, "failed", 1),
+    ] {
+        let task = client.wait_for(task.id(), end);
+        let at = |name: &str| task[name].as_i64().unwrap();
+        assert_eq!(
+            at("expires_at") - at("completed_at"),
+            days * DAY_S,
+            "{task:?}"
+        );
+    }
+}
+
 #[test]
 fn p10_what_a_machine_made_in_2000_is_kept_when_its_clock_is_set() {
     // The tests' machine is right, or this proves nothing.

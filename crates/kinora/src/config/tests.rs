@@ -26,6 +26,10 @@ fn the_default_file_is_complete_and_agrees_with_the_contract() {
         limits::RETENTION_HOURS
     );
     assert_eq!(
+        u64::from(config.results.failed_retention_hours),
+        limits::FAILED_RETENTION_HOURS
+    );
+    assert_eq!(
         u64::from(config.results.tombstone_days),
         limits::TOMBSTONE_DAYS
     );

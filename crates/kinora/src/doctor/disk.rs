@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use kinora_blobs::Reserve;
@@ -12,7 +12,7 @@ use rustix::fs::statfs;
 
 use super::finding::Finding;
 use crate::config::Config;
-use crate::folder;
+use crate::folder::{self, nearest_existing};
 use crate::system::SystemClock;
 
 /// Network file systems, by the magic numbers of Linux's `statfs(2)`: they do not provide the
@@ -33,13 +33,6 @@ const NETWORK: &[(u64, &str)] = &[
 const MEMORY: &[(u64, &str)] = &[(0x0102_1994, "tmpfs"), (0x8584_58f6, "ramfs")];
 /// Served by a program that decides on durability.
 const FUSE: u64 = 0x6573_5546;
-
-/// The folder itself, or the one in which it will be created.
-pub(super) fn nearest_existing(data: &Path) -> Option<PathBuf> {
-    let absolute = std::path::absolute(data).ok()?;
-    let existing = absolute.ancestors().find(|folder| folder.is_dir())?;
-    Some(existing.to_owned())
-}
 
 pub(super) fn folder(data: &Path) -> Finding {
     let shown = data.display();
@@ -144,6 +137,36 @@ fn free_space_of(shown: &str, bytes_min: u64, keeps: impl Fn(u64) -> bool) -> Fi
     Finding::Good(shown.to_owned())
 }
 
+/// Compares the quotas with the disk of the results, if those are in a folder.
+pub(super) fn quotas(config: &Config) -> Option<Finding> {
+    let disk_bytes = config.results_disk_bytes()?;
+    Some(quotas_of(
+        config.project_bytes_max(),
+        config.quota.bytes_max,
+        disk_bytes,
+    ))
+}
+
+/// 0: no bound.
+fn quotas_of(project_bytes: u64, all_bytes: u64, disk_bytes: u64) -> Finding {
+    let is_over = |bytes: u64| bytes == 0 || bytes > disk_bytes;
+    let disk = format!("the {} MiB of the disk of the results", disk_bytes >> 20);
+    if is_over(project_bytes) && is_over(all_bytes) {
+        return Finding::Note(format!(
+            "one project may fill {disk}, and then no project can submit: lower quota.project_bytes_max, or set it to \
+             \"auto\""
+        ));
+    }
+    if all_bytes > disk_bytes {
+        return Finding::Note(format!("quota.bytes_max exceeds {disk}"));
+    }
+    let bounds = [project_bytes, all_bytes]
+        .into_iter()
+        .filter(|bytes| *bytes > 0);
+    let project = bounds.min().unwrap_or_default();
+    Finding::Good(format!("{} MiB for a project, of {disk}", project >> 20))
+}
+
 /// The disks of results and of unfinished files, if they differ from that of the data folder.
 pub(super) fn elsewhere(config: &Config) -> Vec<(&'static str, Finding)> {
     let bytes_min = config.quota.free_bytes_min;
@@ -220,6 +243,25 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
+
+    #[test]
+    fn quotas_beyond_the_disk_are_named() {
+        let words = |finding| match finding {
+            Finding::Note(words) => words,
+            Finding::Good(words) | Finding::Bad(words) => panic!("{words}"),
+        };
+        for project_bytes in [0, 101] {
+            for all_bytes in [0, 101] {
+                let found = words(quotas_of(project_bytes, all_bytes, 100));
+                assert!(found.contains("one project may fill"), "{found}");
+            }
+        }
+        assert!(words(quotas_of(25, 101, 100)).contains("bytes_max exceeds"));
+        for (project_bytes, all_bytes) in [(25, 0), (25, 80), (0, 80), (200, 80)] {
+            let found = quotas_of(project_bytes, all_bytes, 100);
+            assert!(matches!(found, Finding::Good(_)));
+        }
+    }
 
     #[test]
     fn free_space_is_judged_by_the_configured_reserve() {

@@ -208,6 +208,7 @@ fn settings(k: usize) -> Settings {
         heartbeat_every: HEARTBEAT,
         drain_limit: DRAIN_LIMIT,
         retention_ms: RETENTION_MS,
+        failed_retention_ms: RETENTION_MS,
         waiting_ms_max: None,
         tombstone_ms: TOMBSTONE_MS,
         clock_settle_ms: SETTLE_MS,

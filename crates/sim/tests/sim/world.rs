@@ -256,7 +256,7 @@ impl World {
                 base_url: "http://sim".to_owned(),
                 waiting_max: WAITING_MAX,
                 project_unfinished_max: PROJECT_UNFINISHED_MAX,
-                retention_ms: RETENTION_MS,
+                failed_retention_ms: RETENTION_MS,
                 redirects: false,
                 studio: false,
                 reference_ports: kinora_contract::reference_url::Ports::default(),

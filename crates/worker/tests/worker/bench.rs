@@ -177,6 +177,7 @@ impl Bench {
                 heartbeat_every: Duration::from_millis(10),
                 drain_limit: DEADLINE,
                 retention_ms: RETENTION_MS,
+                failed_retention_ms: RETENTION_MS,
                 waiting_ms_max: None,
                 tombstone_ms: RETENTION_MS,
                 clock_settle_ms: 0,
