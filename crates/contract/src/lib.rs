@@ -66,7 +66,7 @@ pub use spec::{Edit, FrameSize, Inputs, Reference, SPEC_VERSION, Seconds, VideoS
 pub use tally::Tally;
 pub use task::{Artifact, Phase, State, Status, StoredFile, Task};
 pub use time::{
-    Clock, ManualClock, RELEASED_MS, Reading, RunningClock, SteadyMs, Stopwatch, UnixMs,
+    Clock, LeaseMs, ManualClock, RELEASED_MS, Reading, RunningClock, SteadyMs, Stopwatch, UnixMs,
 };
 pub use trace::TraceContext;
 pub use validate::{Intent, Submission, validate};

@@ -14,6 +14,10 @@ pub type UnixMs = u64;
 /// process.
 pub type SteadyMs = u64;
 
+/// Milliseconds of the clock that a store's leases and pauses run by: the steady clock of a process
+/// that embeds its store, the server's clock where several processes share a database.
+pub type LeaseMs = u64;
+
 /// 2026-01-01, or the day of the last release in `CHANGELOG.md` (a test compares them): a wall
 /// clock that shows an earlier time is wrong. A constant in the source, so that builds are
 /// reproducible.
@@ -60,7 +64,8 @@ impl Stopwatch {
     }
 }
 
-/// Both clocks at one moment.
+/// Both clocks at one moment: wall time of the store, steady time of this process, by which a step of
+/// the former shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// Wall time.

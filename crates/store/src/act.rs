@@ -1,8 +1,8 @@
 //! Actions of lease holders (runs and fetches) on their tasks.
 
-use kinora_contract::Reading;
 use kinora_contract::lifecycle::Event;
 
+use crate::present::Present;
 use crate::{Attempt, Fetched, Outcome, Renewal};
 
 /// An event without its time: the time of the transaction applies.
@@ -30,7 +30,7 @@ pub(crate) enum Act {
 
 impl Act {
     /// The event at this time of the store's clock.
-    pub(crate) fn at(&self, now: Reading) -> Event {
+    pub(crate) fn at(&self, now: &Present) -> Event {
         let now_ms = now.wall_ms;
         match self {
             Self::Renew {
@@ -40,7 +40,7 @@ impl Act {
             } => Event::Renewed {
                 token: *token,
                 until_ms: now_ms.saturating_add(*lease_ms),
-                until_steady_ms: now.steady_ms.saturating_add(*lease_ms),
+                ends_ms: now.lease_ms.saturating_add(*lease_ms),
                 renewal: renewal.clone(),
             },
             Self::Finish {

@@ -4,8 +4,13 @@
 
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{Event, FetchOutcome, Record};
-use kinora_contract::{Failure, Reading, Task};
+use kinora_contract::lifecycle::{Event, FetchOutcome, Record, References};
+use kinora_contract::{Failure, Task};
+
+use crate::present::Present;
+
+/// Maximum pause before the next fetch, in milliseconds.
+pub const FETCH_PAUSE_MS_MAX: u64 = 600_000;
 
 /// A fetch stage's request for tasks.
 #[derive(Clone, Debug)]
@@ -22,11 +27,23 @@ pub struct FetchRequest {
 }
 
 impl FetchRequest {
+    /// Whether a fetch under a token, or a pause without one, is over.
+    pub(crate) fn is_over(&self, away: References, now: &Present) -> bool {
+        let References::Away {
+            until_ms, token, ..
+        } = away
+        else {
+            return false;
+        };
+        let length_ms = token.map_or(FETCH_PAUSE_MS_MAX, |_| self.lease_ms);
+        now.is_over(until_ms, length_ms)
+    }
+
     /// The event that begins a fetch under this token, at this time of the store's clock.
-    pub(crate) const fn begun(&self, token: u64, now: Reading) -> Event {
+    pub(crate) const fn begun(&self, token: u64, now: &Present) -> Event {
         Event::FetchBegun {
             token,
-            until_ms: now.steady_ms.saturating_add(self.lease_ms),
+            until_ms: now.lease_ms.saturating_add(self.lease_ms),
         }
     }
 }
@@ -75,7 +92,7 @@ pub enum Fetched {
 
 impl Fetched {
     /// The outcome as an event, at this time of the store's clock.
-    pub(crate) fn at(&self, now: Reading) -> FetchOutcome {
+    pub(crate) fn at(&self, now: &Present) -> FetchOutcome {
         match self {
             Self::AtHand => FetchOutcome::AtHand,
             Self::Failed {
@@ -87,7 +104,7 @@ impl Fetched {
                 retention_ms: *retention_ms,
             },
             Self::Back { pause_ms } => FetchOutcome::Back {
-                not_before_ms: now.steady_ms.saturating_add(*pause_ms),
+                not_before_ms: now.lease_ms.saturating_add(*pause_ms),
             },
         }
     }

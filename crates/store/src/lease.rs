@@ -1,7 +1,9 @@
 //! Workers' requests for runs, and the store's answers.
 
+use kinora_contract::Task;
 use kinora_contract::lifecycle::{Held, Lease, Record};
-use kinora_contract::{Reading, Task};
+
+use crate::present::Present;
 
 /// A worker's request for tasks.
 #[derive(Clone, Debug)]
@@ -27,11 +29,11 @@ pub struct ClaimRequest {
 
 impl ClaimRequest {
     /// The lease for a claim at this time.
-    pub(crate) fn held(&self, token: u64, now: Reading) -> Held {
+    pub(crate) fn held(&self, token: u64, now: &Present) -> Held {
         Held {
             token,
             until_ms: now.wall_ms.saturating_add(self.lease_ms),
-            until_steady_ms: now.steady_ms.saturating_add(self.lease_ms),
+            ends_ms: now.lease_ms.saturating_add(self.lease_ms),
             worker: self.worker.clone(),
         }
     }

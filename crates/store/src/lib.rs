@@ -36,6 +36,7 @@ mod operations;
 mod outage;
 mod page;
 pub mod postgres;
+mod present;
 mod queue;
 mod reads;
 #[cfg(feature = "conformance")]
@@ -56,7 +57,7 @@ pub use allowances::{Allowances, Taken};
 pub use backup::{BackupSource, Counts as BackupCounts, TaskFiles};
 pub use changes::{Changes, Ended, EndedRequest, Glance, TaskChange};
 pub use chores::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores};
-pub use fetch::{Fetch, FetchRequest, Fetched};
+pub use fetch::{FETCH_PAUSE_MS_MAX, Fetch, FetchRequest, Fetched};
 pub use gap::Gap;
 pub use hex::Hex;
 pub use inspect::Inspection;

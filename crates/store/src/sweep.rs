@@ -4,8 +4,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Event, Record, Verdict};
-use kinora_contract::{Phase, SteadyMs, UnixMs};
+use kinora_contract::{LeaseMs, Phase, UnixMs};
 
+use crate::present::Present;
 use crate::queue::alone::Company;
 
 /// Parameters of a sweep.
@@ -22,6 +23,8 @@ pub struct SweepRequest {
     pub waiting_from: WaitingFrom,
     /// After this many attempts a lost task fails.
     pub attempts_max: u32,
+    /// Length of the leases of runs, in milliseconds.
+    pub lease_ms: u64,
     /// Ignores running tasks: for the time after an outage of the store, during which leases could
     /// not be renewed.
     pub spares_leases: bool,
@@ -88,18 +91,18 @@ impl SweepRequest {
     pub(crate) fn lost<'a>(
         &self,
         running: impl Iterator<Item = &'a Arc<Record>>,
-        steady_ms: SteadyMs,
+        now: &Present,
     ) -> Vec<(Arc<Record>, Verdict)> {
         let running: Vec<_> = running.collect();
         let company = Company::of(running.iter().map(|record| &***record));
-        let until = |record: &Record| -> SteadyMs {
+        let ends_ms = |record: &Record| -> LeaseMs {
             let held = record.lease.as_ref();
-            held.map_or(0, |held| held.until_steady_ms)
+            held.map_or(0, |held| held.ends_ms)
         };
         let lost = running.into_iter();
-        let lost = lost.filter(|record| until(record) <= steady_ms);
+        let lost = lost.filter(|record| now.is_over(ends_ms(record), self.lease_ms));
         let mut lost: Vec<_> = lost.cloned().collect();
-        lost.sort_by_key(|record| (until(record), record.seq));
+        lost.sort_by_key(|record| (ends_ms(record), record.seq));
         lost.truncate(self.batch);
         let judged = |record: Arc<Record>| {
             let verdict = company.judge(&record, self.attempts_max);
@@ -182,6 +185,8 @@ pub struct Postpone {
     pub before_ms: UnixMs,
     /// The added time.
     pub by: Postponed,
+    /// How long ended tasks are kept, in milliseconds.
+    pub retention_ms: u64,
     /// The tasks that expire before this place: where the last call ended, or
     /// [`ExpiryCursor::END`].
     pub below: ExpiryCursor,
@@ -192,7 +197,8 @@ pub struct Postpone {
 /// The new expiry of an ended task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Postponed {
-    /// Later by this much.
+    /// As long after its end as [`Postpone::retention_ms`], and later by this much: however many processes postpone a
+    /// task for the same step, it expires at the same time.
     By(u64),
     /// As long after this moment as it was after the end of the task, if it is before
     /// [`Postpone::before_ms`]: a postponed task is not postponed again.
@@ -207,11 +213,14 @@ impl Postpone {
 
     /// The new expiry of a task that ended at `ended_at_ms`.
     pub(crate) fn moved(&self, expires_at_ms: UnixMs, ended_at_ms: Option<UnixMs>) -> UnixMs {
+        let ended_at_ms = ended_at_ms.unwrap_or(expires_at_ms);
         match self.by {
-            Postponed::By(by_ms) => expires_at_ms.saturating_add(by_ms),
+            Postponed::By(by_ms) => {
+                let kept_ms = self.retention_ms.saturating_add(by_ms);
+                expires_at_ms.max(ended_at_ms.saturating_add(kept_ms))
+            }
             Postponed::From(from_ms) => {
-                let kept_ms = expires_at_ms.saturating_sub(ended_at_ms.unwrap_or(expires_at_ms));
-                from_ms.saturating_add(kept_ms)
+                from_ms.saturating_add(expires_at_ms.saturating_sub(ended_at_ms))
             }
         }
     }

@@ -11,6 +11,7 @@
     reason = "this is for tests alone"
 )]
 
+mod clock;
 mod pgbench;
 mod pooler;
 mod programs;

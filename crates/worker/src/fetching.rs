@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use kinora_contract::Stopwatch;
 use kinora_contract::limits::{FETCHES_MAX, FETCHES_PER_PROJECT_MAX};
-use kinora_store::{Fetch, FetchRequest, Fetched, Outage, StoreError};
+use kinora_store::{FETCH_PAUSE_MS_MAX, Fetch, FetchRequest, Fetched, Outage, StoreError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tracing::Instrument;
@@ -27,7 +27,7 @@ const POLL_EVERY: Duration = Duration::from_secs(1);
 /// their tasks for this long.
 const LEASE: Duration = Duration::from_secs(180);
 /// Longest pause that a host may ask for.
-const ASKED_MAX: Duration = Duration::from_secs(600);
+const ASKED_MAX: Duration = Duration::from_millis(FETCH_PAUSE_MS_MAX);
 /// How long a stop waits for a fetch's result to be stored.
 const STOP_GRACE: Duration = Duration::from_secs(1);
 /// The first pause after a fault of this service; it doubles up to the longest.

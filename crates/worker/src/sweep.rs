@@ -125,6 +125,7 @@ impl Sweeper {
             keys_kept_ms: lag_ms(KEY_MS),
             waiting_from: verdict.waiting_from,
             attempts_max: settings.attempts_max,
+            lease_ms: settings.lease_ms,
             spares_leases: self.failed || self.stall.spares_leases(now),
             waiting_ms_max: waiting_ms_max.map(|max| max.saturating_add(lag_ms(max))),
             retention_ms: settings.failed_retention_ms,
@@ -143,6 +144,7 @@ impl Sweeper {
             from_ms: next.from_ms,
             before_ms: next.before_ms,
             by: next.by,
+            retention_ms: worker.settings.retention_ms,
             below: self.below,
             batch: BATCH,
         };

@@ -174,10 +174,12 @@ impl Trust {
             return;
         };
         for era in earlier {
-            let by_ms = now.offset_ms.saturating_sub(era.expires_by_ms);
-            let Some(by_ms) = u64::try_from(by_ms).ok().filter(|by_ms| *by_ms > STEP_MS) else {
+            let ahead_ms =
+                |of_ms: i64| u64::try_from(now.offset_ms.saturating_sub(of_ms)).unwrap_or(0);
+            let by_ms = ahead_ms(era.offset_ms);
+            if ahead_ms(era.expires_by_ms) <= STEP_MS {
                 continue;
-            };
+            }
             era.expires_by_ms = now.offset_ms;
             if era.before_ms > RELEASED_MS {
                 self.moves.push_back(Move {

@@ -5,7 +5,7 @@ use crate::lifecycle::deaths::Verdict;
 use crate::lifecycle::lease::{Attempt, Held, LeaseLost};
 use crate::spec::VideoSpec;
 use crate::task::Artifact;
-use crate::time::{SteadyMs, UnixMs};
+use crate::time::{LeaseMs, UnixMs};
 use crate::warning::Warning;
 
 /// An event in a task's life. Tokens identify the actor; times are those of the store's clock.
@@ -24,8 +24,8 @@ pub enum Event {
         token: u64,
         /// New end of the lease by the wall clock.
         until_ms: UnixMs,
-        /// New end of the lease by the steady clock.
-        until_steady_ms: SteadyMs,
+        /// New end of the lease by the clock of leases.
+        ends_ms: LeaseMs,
         /// Its report.
         renewal: Renewal,
     },
@@ -60,8 +60,8 @@ pub enum Event {
     FetchBegun {
         /// Distinguishes this fetch from earlier and later ones.
         token: u64,
-        /// End of its lease by the steady clock.
-        until_ms: SteadyMs,
+        /// End of its lease by the clock of leases.
+        until_ms: LeaseMs,
     },
     /// The pause before the next fetch of the references is over.
     FetchDue,
@@ -129,8 +129,8 @@ pub enum FetchOutcome {
     },
     /// The server is at fault, or a host for the moment: another fetch of the references may follow.
     Back {
-        /// Earliest time of that fetch, by the steady clock.
-        not_before_ms: SteadyMs,
+        /// Earliest time of that fetch, by the clock of leases.
+        not_before_ms: LeaseMs,
     },
 }
 

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::id::TaskId;
-use crate::time::{SteadyMs, UnixMs};
+use crate::time::{LeaseMs, UnixMs};
 
 /// A worker's right to a task. `renew`, `finish` and `release` carry it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -22,9 +22,9 @@ pub struct Held {
     pub token: u64,
     /// End of the lease by the wall clock, for operators.
     pub until_ms: UnixMs,
-    /// End of the lease by the clock that is never set; only this one decides. 0 for a lease from
-    /// an earlier process of an embedded store: it is over.
-    pub until_steady_ms: SteadyMs,
+    /// End of the lease by the clock of leases; only this one decides. 0 for a lease from an earlier
+    /// process of an embedded store: it is over.
+    pub ends_ms: LeaseMs,
     /// Name of the worker.
     pub worker: String,
 }

@@ -8,7 +8,7 @@ use super::files::{keeps_references, reference_allowance};
 use super::lease::{Held, Lease, LeaseLost};
 use crate::spec::Inputs;
 use crate::task::{State, Task};
-use crate::time::SteadyMs;
+use crate::time::LeaseMs;
 
 /// Size of a task without its texts, in bytes: its row with its index entries, and its record in
 /// memory.
@@ -52,8 +52,8 @@ pub enum References {
     Away {
         /// Number of fetches begun.
         tries: u32,
-        /// The end of that time, by the steady clock.
-        until_ms: SteadyMs,
+        /// The end of that time, by the clock of leases.
+        until_ms: LeaseMs,
         /// Token of the fetch in progress.
         token: Option<u64>,
     },

@@ -148,7 +148,7 @@ fn an_upstream_job_is_called_off_unless_there_is_a_result_or_another_attempt() {
     let ticket = Event::Renewed {
         token: TOKEN,
         until_ms: 0,
-        until_steady_ms: 0,
+        ends_ms: 0,
         renewal: Renewal {
             ticket: Some("job 1".to_owned()),
             ..Renewal::default()

@@ -7,7 +7,7 @@ use super::lease::{Attempt, Held, LeaseLost};
 use super::record::{Record, References};
 use crate::error::{Failure, FailureCode};
 use crate::task::{State, Task};
-use crate::time::{SteadyMs, UnixMs};
+use crate::time::{LeaseMs, UnixMs};
 
 /// A change of a task.
 #[derive(Clone, Debug)]
@@ -54,9 +54,9 @@ impl Record {
             Event::Renewed {
                 token,
                 until_ms,
-                until_steady_ms,
+                ends_ms,
                 renewal,
-            } => self.renewed(token, until_ms, until_steady_ms, renewal)?,
+            } => self.renewed(token, until_ms, ends_ms, renewal)?,
             Event::Finished {
                 token,
                 outcome,
@@ -124,13 +124,13 @@ impl Record {
         &self,
         token: u64,
         until_ms: UnixMs,
-        until_steady_ms: SteadyMs,
+        ends_ms: LeaseMs,
         renewal: Renewal,
     ) -> Result<Self, Refused> {
         self.judge(token)?;
         let held = self.lease.clone().map(|held| Held {
             until_ms,
-            until_steady_ms,
+            ends_ms,
             ..held
         });
         let mut after = self.with(held, |task| {
@@ -197,7 +197,7 @@ impl Record {
         Ok(after)
     }
 
-    fn fetch_begun(&self, token: u64, until_ms: SteadyMs) -> Result<Self, Refused> {
+    fn fetch_begun(&self, token: u64, until_ms: LeaseMs) -> Result<Self, Refused> {
         let is_wanted = matches!(self.references, References::Wanted { .. });
         self.expect(self.is_waiting() && is_wanted)?;
         Ok(self.with_references(References::Away {

@@ -13,6 +13,7 @@ mod kills;
 mod outage;
 mod previous;
 mod rates;
+mod server_clock;
 mod traces;
 mod turns;
 mod upgrades;

@@ -325,7 +325,7 @@ impl Book {
             Cause::Postponed(request) => {
                 let own = (request.from_ms..request.before_ms).contains(&ended_ms);
                 let moved = match request.by {
-                    Postponed::By(by_ms) => was_ms + by_ms,
+                    Postponed::By(by_ms) => was_ms.max(ended_ms + request.retention_ms + by_ms),
                     Postponed::From(from_ms) => from_ms + (was_ms - ended_ms),
                 };
                 own && end_ms == moved && before.state != State::Expired

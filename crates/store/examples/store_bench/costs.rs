@@ -233,6 +233,7 @@ const fn sweep(due_ms: u64) -> SweepRequest {
             from_ms: 0,
         },
         attempts_max: 3,
+        lease_ms: 30_000,
         spares_leases: true,
         waiting_ms_max: None,
         retention_ms: 500,

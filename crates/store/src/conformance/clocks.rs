@@ -272,6 +272,7 @@ pub async fn results_of_a_corrected_clock_are_kept_longer(harness: &impl Harness
             from_ms: NOW + 1,
             before_ms: NOW + 3,
             by: Postponed::By(5_000),
+            retention_ms: 100,
             below: place,
             batch: 3,
         };
@@ -305,6 +306,7 @@ pub async fn what_was_moved_out_of_the_past_is_moved_once(harness: &impl Harness
             from_ms: 0,
             before_ms: NOW - YEAR_MS,
             by: Postponed::From(from_ms),
+            retention_ms: 700,
             below: ExpiryCursor::END,
             batch: 10,
         };

@@ -145,6 +145,7 @@ pub const fn sweep_at(now_ms: u64) -> SweepRequest {
             from_ms: 0,
         },
         attempts_max: 3,
+        lease_ms: LEASE_MS,
         spares_leases: false,
         waiting_ms_max: None,
         retention_ms: 500,

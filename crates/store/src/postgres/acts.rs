@@ -32,7 +32,7 @@ impl Operation for Leased {
         let Some(before) = batch.find(self.task)? else {
             return Ok(Err(LeaseLost::Withdrawn));
         };
-        match batch.apply(&before, self.act.at(batch.now)) {
+        match batch.apply(&before, self.act.at(&batch.now)) {
             Ok(_) => Ok(Ok(())),
             Err(Refused::LeaseLost(lost)) => Ok(Err(lost)),
             Err(refused) => Err(corrupt(format!("{}: {refused}", self.task))),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{CallOff, Effects, Event, Record, Refused};
-use kinora_contract::{Reading, TaskId, UnixMs};
+use kinora_contract::{TaskId, UnixMs};
 
 use super::fault::{Done, Fault, corrupt};
 use super::rows::Version;
@@ -18,6 +18,7 @@ use super::session::Session;
 use super::statement::Statement;
 use super::totals::Totals;
 use crate::gap::Gaps;
+use crate::present::Present;
 use crate::queue::{Change, Index, alone};
 use crate::tallies::Tallies;
 use crate::{Callback, Gap, StoreError};
@@ -27,7 +28,7 @@ pub(super) struct Batch<'a> {
     pub(super) session: &'a Session,
     pub(super) runs: &'a Runs,
     /// When it began.
-    pub(super) now: Reading,
+    pub(super) now: Present,
     /// Of the rows that it writes.
     pub(super) version: Option<Version>,
     pub(super) tasks: HashMap<TaskId, Slot>,

@@ -2,20 +2,21 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use kinora_contract::{Clock, Reading, TaskId};
+use kinora_contract::TaskId;
 use tokio_postgres::Row;
 
 use super::asked::Asked;
 use super::batch::{Batch, New, Project, Sums};
-use super::fault::{Done, corrupt};
+use super::fault::Done;
 use super::insert;
 use super::job::Needs;
 use super::rows::{self, Version};
 use super::runs::Runs;
+use super::server_clock::ServerClock;
 use super::session::Session;
-use super::statement::Statement;
+use super::statement::{Statement, read_present};
 use super::totals::{Summed, Totals};
-use crate::{PostgresOptions, Time};
+use crate::PostgresOptions;
 
 /// The place of a transaction.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +31,7 @@ pub(super) struct Origin {
 #[derive(Clone, Copy)]
 pub(super) struct Judges<'a> {
     pub(super) options: &'a PostgresOptions,
-    pub(super) clock: &'a dyn Clock,
+    pub(super) clock: &'a ServerClock,
     pub(super) summed: &'a Summed,
     pub(super) runs: &'a Runs,
 }
@@ -75,12 +76,13 @@ async fn try_begin<'a>(
     let of_bound = asked.when(!needs.keys.is_empty(), || bound_tasks(needs));
     let claimable = asked.when(needs.claims > 0, any_claimable);
     let sums = asked.when(asks_totals, Summed::ask);
+    let sent = judges.clock.asked();
     let mut answers = asked.send(session).await?;
     let marked = answers.take(Some(marked));
     let mut batch = Batch {
         session,
         runs: judges.runs,
-        now: now(judges, &marked)?,
+        now: judges.clock.present(read_present(&marked)?, sent),
         version: marked.first().map(version).transpose()?,
         tasks: HashMap::new(),
         projects: BTreeMap::new(),
@@ -111,19 +113,6 @@ async fn try_begin<'a>(
     };
     (batch.totals, batch.gap) = sums.unwrap_or_default();
     Ok(batch)
-}
-
-/// The present time, by the options.
-fn now(judges: Judges<'_>, server: &[Row]) -> Done<Reading> {
-    if judges.options.time == Time::Clock {
-        return Ok(judges.clock.read());
-    }
-    let wall_ms = numbers(server)?.first().copied();
-    let wall_ms = wall_ms.ok_or_else(|| corrupt("the server tells no time".to_owned()))?;
-    Ok(Reading {
-        wall_ms,
-        steady_ms: wall_ms,
-    })
 }
 
 /// The version of the rows that the transaction writes.

@@ -41,7 +41,7 @@ impl Operation for ClaimRequest {
         let mut part = reach(self, self.long_tasks, batch).await?;
         let awaited = awaited(self, batch).await?;
         let running = part.index.running().map(|record| &**record);
-        let mut claiming = Claiming::begin(self, batch.now, running, awaited.as_deref());
+        let mut claiming = Claiming::begin(self, &batch.now, running, awaited.as_deref());
         loop {
             let claimed = claim(self, &mut claiming, &mut part, batch)?;
             if !claiming.is_open() || claimed == 0 || part.left > 0 {
@@ -82,7 +82,7 @@ impl Operation for Claimable {
         let running = part.index.running().map(|record| &**record);
         let has_next = part.index.next(request, long, |_| false).is_some();
         let awaited = awaited.as_deref();
-        let leads = Claiming::leads_to_task(request, batch.now, running, awaited, has_next);
+        let leads = Claiming::leads_to_task(request, &batch.now, running, awaited, has_next);
         batch.part = Some(part);
         Ok(leads)
     }

@@ -12,7 +12,7 @@ use super::job::{Job, Operation, call};
 use super::rows;
 use super::statement::Statement;
 use crate::queue::{Change, Index};
-use crate::{Fetch, FetchRequest, Fetched};
+use crate::{FETCH_PAUSE_MS_MAX, Fetch, FetchRequest, Fetched};
 
 /// Maximum number of tasks that become fetchable again in one transaction, which keeps it short.
 const BACK_MAX: u64 = 500;
@@ -23,9 +23,11 @@ impl Operation for FetchRequest {
     type Output = Vec<Fetch>;
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Fetch>> {
-        let any = "SELECT 1 WHERE EXISTS (SELECT 1 FROM tasks WHERE place = 2) \
-                   OR EXISTS (SELECT 1 FROM tasks WHERE place = 3 AND fetch_until_ms <= $1)";
-        let any = Statement::new(any).int(batch.now.steady_ms);
+        let any = format!(
+            "SELECT 1 WHERE EXISTS (SELECT 1 FROM tasks WHERE place = 2) \
+             OR EXISTS (SELECT 1 FROM tasks WHERE {PAST}) OR EXISTS (SELECT 1 FROM tasks WHERE {AHEAD})"
+        );
+        let any = self.bound(Statement::new(any), batch);
         if self.count == 0 || batch.query(any).await?.is_empty() {
             return Ok(Vec::new());
         }
@@ -38,7 +40,7 @@ impl Operation for FetchRequest {
                 break;
             };
             let token = batch.next_token()?;
-            let Some(after) = batch.expect(&before, self.begun(token, batch.now))? else {
+            let Some(after) = batch.expect(&before, self.begun(token, &batch.now))? else {
                 break;
             };
             batch.project(&after.task.project).last_fetch = token;
@@ -60,24 +62,40 @@ impl Operation for FetchRequest {
     }
 }
 
+/// Pauses and leases that may be over: their ends are past, or further ahead than the server's clock grants.
+const PAST: &str = "place = 3 AND fetch_until_ms <= $1";
+const AHEAD: &str =
+    "place = 3 AND fetch_until_ms > $2 AND (fetch_token IS NOT NULL OR fetch_until_ms > $3)";
+
+impl FetchRequest {
+    /// Sets the parameters of [`PAST`] and [`AHEAD`].
+    fn bound(&self, statement: Statement, batch: &Batch<'_>) -> Statement {
+        let now_ms = batch.now.lease_ms;
+        let ahead_ms = |length_ms: u64| now_ms.saturating_add(length_ms.saturating_mul(2));
+        let statement = statement.int(now_ms).int(ahead_ms(self.lease_ms));
+        statement.int(ahead_ms(FETCH_PAUSE_MS_MAX))
+    }
+}
+
 /// Reads and locks the tasks that need references, including those whose pause or lease is over,
 /// and reads those with a fetch in progress.
 async fn read(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<Index> {
-    let (columns, now_ms) = (rows::columns("t"), batch.now.steady_ms);
+    let (columns, now_ms) = (rows::columns("t"), batch.now.lease_ms);
     let reach = request.count.min(TAKEN_MAX) as u64;
     let changed = batch.changes.iter().map(|change| change.id.to_string());
     let order = "(SELECT count(*) FROM tasks WHERE place = 3 AND project = p.name AND fetch_token IS NOT NULL \
                  AND fetch_until_ms > $5), p.last_fetch, h.seq";
     let back = Statement::new(format!(
         "SELECT {columns}, p.turn, p.last_fetch FROM tasks t JOIN projects p ON p.name = t.project \
-         WHERE place = 3 AND fetch_until_ms <= $1 AND t.spec_version <= {SPEC_VERSION} \
-         ORDER BY fetch_until_ms LIMIT $2 FOR UPDATE OF t SKIP LOCKED"
+         WHERE t.id IN ((SELECT id FROM tasks WHERE {PAST} AND spec_version <= {SPEC_VERSION} \
+         ORDER BY fetch_until_ms LIMIT $4) UNION ALL (SELECT id FROM tasks WHERE {AHEAD} \
+         AND spec_version <= {SPEC_VERSION} ORDER BY fetch_until_ms LIMIT $4)) FOR UPDATE OF t SKIP LOCKED"
     ));
     let away = Statement::new(format!(
         "SELECT {columns} FROM tasks t WHERE place = 3 AND fetch_token IS NOT NULL AND fetch_until_ms > $1"
     ));
     let statements = vec![
-        back.int(now_ms).int(BACK_MAX),
+        request.bound(back, batch).int(BACK_MAX),
         candidates(2, order, "$3", None)
             .texts(request.models.clone())
             .int(reach + 1)
@@ -92,7 +110,9 @@ async fn read(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<Index> {
     for row in &back {
         let id = rows::id(row)?;
         batch.keep(id, rows::read(row))?;
-        if let Ok(Some(record)) = batch.find(id) {
+        if let Ok(Some(record)) = batch.find(id)
+            && request.is_over(record.references, &batch.now)
+        {
             // Refused if this transaction has already taken it again.
             let _ = batch.apply(&record, Event::FetchDue);
         }

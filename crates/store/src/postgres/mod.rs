@@ -45,6 +45,7 @@ mod runs;
 mod runtime;
 mod schema;
 mod secrets;
+mod server_clock;
 mod session;
 mod shared;
 mod statement;
@@ -63,12 +64,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_contract::{Reading, Task, TaskId};
+use kinora_contract::{Task, TaskId};
 
 use crate::{Allowances, Holds, OpenError, OpenOptions, Reads, Store, StoreError};
 use address::Address;
 use connect::Connector;
-use fault::Fault;
 use forecast::Pictures;
 use hints::Listener;
 use key_store::PostgresKeys;
@@ -77,7 +77,6 @@ use moves::export::PostgresExport;
 use moves::import::PostgresImport;
 use reads::Reader;
 use shared::Shared;
-use statement::{ask_present, read_present};
 
 /// Lanes that accept tasks.
 const INSERT_LANES: usize = 2;
@@ -158,6 +157,9 @@ impl PostgresStore {
         let shared = Arc::new(Shared::new(options, clock));
         let lane = |id| Lane::start(connector.clone(), shared.clone(), id);
         let reader = Arc::new(Reader::start(connector.clone(), shared.clone()));
+        // By which a later step of the server's clock shows.
+        let first = reader.present().await;
+        first.map_err(|error| OpenError::Unavailable(error.into()))?;
         if shared.cache.keeps_unfinished() {
             let age_max = Duration::from_millis(options.polled_ms_max);
             confirmer::start(&reader, shared.cache.polled.clone(), age_max);
@@ -192,15 +194,6 @@ impl PostgresStore {
             0 => one,
             _ => other,
         }
-    }
-
-    /// The present time, by which the store judges.
-    async fn present(&self) -> Result<Reading, StoreError> {
-        if self.shared.options.time == Time::Clock {
-            return Ok(self.shared.clock.read());
-        }
-        let found = self.reader.query(ask_present()).await?;
-        Ok(read_present(&found).map_err(Fault::from)?)
     }
 }
 

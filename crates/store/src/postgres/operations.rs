@@ -7,10 +7,8 @@ use kinora_contract::Clock;
 
 use super::address::Address;
 use super::connect::Connector;
-use super::fault::Fault;
 use super::reads::Reader;
 use super::shared::Shared;
-use super::statement::{ask_present, read_present};
 use super::{key_log, overview, schema, tallies};
 use crate::{
     KeyAction, OpenError, Operations, Overview, PostgresOptions, StoreError, TallyRequest, TallyRow,
@@ -58,8 +56,6 @@ impl Operations for PostgresOperations {
     }
 
     async fn overview(&self) -> Result<Overview, StoreError> {
-        let now = self.0.query(ask_present()).await?;
-        let now = read_present(&now).map_err(Fault::from)?;
-        overview::read(&self.0, now).await
+        overview::read(&self.0, &self.0.present().await?).await
     }
 }

@@ -1,6 +1,5 @@
 //! Waiting, running and recently ended tasks, from the rows of a store.
 
-use kinora_contract::Reading;
 use kinora_contract::limits::OVERVIEW_RUNNING_MAX;
 use tokio_postgres::Row;
 
@@ -10,10 +9,11 @@ use super::rows;
 use super::statement::Statement;
 use super::workers;
 use crate::operations::LATELY_MS;
+use crate::present::Present;
 use crate::{Overview, RunningTask, StoreError};
 
 /// The store as it stands.
-pub(super) async fn read(reader: &Reader, now: Reading) -> Result<Overview, StoreError> {
+pub(super) async fn read(reader: &Reader, now: &Present) -> Result<Overview, StoreError> {
     let mut overview = Overview {
         now_ms: now.wall_ms,
         ..Overview::default()
@@ -68,7 +68,7 @@ fn read_running(found: &[Row], overview: &mut Overview) -> Done<()> {
 }
 
 /// By the index of each project's ended tasks.
-fn ask_ended(now: Reading) -> Statement {
+fn ask_ended(now: &Present) -> Statement {
     let ask = "SELECT coalesce(sum(e.completed), 0)::bigint, coalesce(sum(e.failed), 0)::bigint \
                FROM projects p CROSS JOIN LATERAL \
                (SELECT count(*) FILTER (WHERE phase = 'completed') AS completed, \

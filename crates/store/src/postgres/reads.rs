@@ -17,7 +17,8 @@ use super::fault::{Done, Fault, again, closed, is_outdated, unavailable};
 use super::rows::{self, Version};
 use super::session::Session;
 use super::shared::Shared;
-use super::statement::Statement;
+use super::statement::{Statement, ask_present, read_present};
+use crate::present::Present;
 use crate::{StoreError, metered};
 
 /// Maximum number of tasks in one query.
@@ -150,6 +151,17 @@ impl Reader {
             Err(error @ StoreError::Unavailable(_)) => self.shared.cache.get_last(id).ok_or(error),
             Err(error) => Err(error),
         }
+    }
+
+    /// The present time, by which the store judges.
+    pub(super) async fn present(&self) -> Result<Present, StoreError> {
+        let clock = &self.shared.server_clock;
+        if let Some(own) = clock.own() {
+            return Ok(own);
+        }
+        let asked = clock.asked();
+        let answer = self.query(ask_present()).await?;
+        Ok(clock.present(read_present(&answer)?, asked))
     }
 
     /// The records as they are now, each in its place.

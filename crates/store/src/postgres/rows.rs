@@ -185,7 +185,7 @@ impl Written {
         self.lease_until_ms
             .push(held.map(|held| int(held.until_ms)));
         self.lease_until_steady_ms
-            .push(held.map(|held| int(held.until_steady_ms)));
+            .push(held.map(|held| int(held.ends_ms)));
         self.worker.push(held.map(|held| held.worker.clone()));
         let ticket = record.ticket.as_deref();
         self.ticket
@@ -346,12 +346,12 @@ fn priority(rank: i16) -> Done<Priority> {
 
 fn read_lease(at: &mut Cursor<'_>) -> Done<Option<Held>> {
     let token = at.maybe()?;
-    let (until_ms, until_steady_ms) = (at.maybe()?, at.maybe()?);
+    let (until_ms, ends_ms) = (at.maybe()?, at.maybe()?);
     let worker: Option<String> = at.next()?;
     Ok(token.map(|token| Held {
         token,
         until_ms: until_ms.unwrap_or(0),
-        until_steady_ms: until_steady_ms.unwrap_or(0),
+        ends_ms: ends_ms.unwrap_or(0),
         worker: worker.unwrap_or_default(),
     }))
 }

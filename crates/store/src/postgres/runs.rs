@@ -68,7 +68,7 @@ mod tests {
                 token: 1,
                 worker: "worker".to_owned(),
                 until_ms: NOW,
-                until_steady_ms: NOW,
+                ends_ms: NOW,
             });
         }
         let mut record = Record::accepted(number, task);

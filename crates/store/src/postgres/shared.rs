@@ -12,6 +12,7 @@ use super::cache::{Begun, Cache};
 use super::commit::Committed;
 use super::notices::Notices;
 use super::runs::Runs;
+use super::server_clock::ServerClock;
 use super::totals::Summed;
 use crate::changes::Followers;
 use crate::queue::{Change, Forecasts};
@@ -22,6 +23,7 @@ use crate::{Outage, PostgresOptions, TaskChange, metered};
 pub(super) struct Shared {
     pub(super) options: PostgresOptions,
     pub(super) clock: Arc<dyn Clock>,
+    pub(super) server_clock: ServerClock,
     pub(super) summed: Summed,
     pub(super) cache: Cache,
     pub(super) runs: Runs,
@@ -40,6 +42,7 @@ impl Shared {
         Self {
             options: options.clone(),
             clock: clock.clone(),
+            server_clock: ServerClock::new(clock.clone(), options.time),
             summed: Summed::new(clock.clone(), options.totals_ms_max),
             cache: Cache::new(clock.clone(), options),
             runs: Runs::default(),

@@ -1,9 +1,11 @@
 //! SQL with its values. Statements are sent with the types of their values. Without a name a connection keeps no state that
 //! a pooler in transaction mode could lose; a `Session` names those that are sent often.
 
-use kinora_contract::Reading;
+use kinora_contract::UnixMs;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
+
+use super::fault::{Done, corrupt};
 
 /// A statement to be sent.
 pub(super) struct Statement {
@@ -89,17 +91,12 @@ pub(super) fn ask_present() -> Statement {
     Statement::new("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
 }
 
-/// The server's clock, for both times of the store.
-pub(super) fn read_present(rows: &[Row]) -> Result<Reading, Error> {
-    let now = rows
-        .first()
-        .map(|row| row.try_get::<_, i64>(0))
-        .transpose()?;
-    let wall_ms = now.unwrap_or(0).unsigned_abs();
-    Ok(Reading {
-        wall_ms,
-        steady_ms: wall_ms,
-    })
+/// The server's clock, from the first column of an answer.
+pub(super) fn read_present(rows: &[Row]) -> Done<UnixMs> {
+    let Some(row) = rows.first() else {
+        return Err(corrupt("the server tells no time".to_owned()));
+    };
+    Ok(row.try_get::<_, i64>(0)?.unsigned_abs())
 }
 
 /// Sends all of these at once, without names. They are done in order; after a failure

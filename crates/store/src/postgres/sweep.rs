@@ -1,7 +1,9 @@
 //! Cleaning up: lost leases, expired results, tombstones, old idempotency keys. Bounded work in one
 //! transaction, which skips rows that others are changing.
 
-use kinora_contract::lifecycle::Event;
+use std::sync::Arc;
+
+use kinora_contract::lifecycle::{Event, Held, Record, Verdict};
 use kinora_contract::{Phase, TaskId, UnixMs};
 
 use super::acts::remove_unread;
@@ -11,6 +13,7 @@ use super::fault::{Done, Fault};
 use super::job::Operation;
 use super::rows;
 use super::statement::Statement;
+use super::workers::living_names;
 use crate::stored::{files, phase_name};
 use crate::sweep::Part;
 use crate::{ExpiryCursor, Postpone, StoreError, SweepRequest, Swept};
@@ -57,20 +60,25 @@ async fn lock(ids: Vec<String>, batch: &mut Batch<'_>) -> Done<Vec<TaskId>> {
 }
 
 async fn take_up(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swept) -> Done<u64> {
-    let steady_ms = batch.now.steady_ms;
-    // All running tasks, if any lease has expired: the cause shows in the tasks that ran beside
+    // All running tasks, if any lease may be over: the cause shows in the tasks that ran beside
     // them.
     let text = format!(
         "SELECT {} FROM tasks t WHERE place = 4 \
-         AND EXISTS (SELECT 1 FROM tasks WHERE place = 4 AND lease_until_steady_ms <= $1)",
+         AND EXISTS (SELECT 1 FROM tasks WHERE place = 4 \
+         AND (lease_until_steady_ms <= $1 OR lease_until_steady_ms > $2))",
         rows::columns("t")
     );
-    let found = batch.query(Statement::new(text).int(steady_ms)).await?;
+    let now_ms = batch.now.lease_ms;
+    let ahead_ms = now_ms.saturating_add(request.lease_ms.saturating_mul(2));
+    let found = batch
+        .query(Statement::new(text).int(now_ms).int(ahead_ms))
+        .await?;
     let mut running = Vec::with_capacity(found.len());
     for row in &found {
         running.extend(read_or_skip(row)?);
     }
-    let lost = request.lost(running.iter(), steady_ms);
+    let lost = request.lost(running.iter(), &batch.now);
+    let lost = without_longer(lost, batch).await?;
     let ids = lost.iter().map(|(record, _)| record.task.id.to_string());
     let locked = lock(ids.collect(), batch).await?;
     let mut taken_up = 0;
@@ -89,6 +97,24 @@ async fn take_up(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swep
         taken_up += 1;
     }
     Ok(taken_up)
+}
+
+/// Without those of live workers whose leases seem too long: these workers have longer ones, as while an operator changes
+/// `worker.lease_seconds`.
+async fn without_longer(
+    mut lost: Vec<(Arc<Record>, Verdict)>,
+    batch: &Batch<'_>,
+) -> Done<Vec<(Arc<Record>, Verdict)>> {
+    let now_ms = batch.now.lease_ms;
+    let is_ahead = |lease: &&Held| lease.ends_ms > now_ms;
+    let lease_ahead = |record: &Record| record.lease.as_ref().filter(is_ahead).cloned();
+    if lost.iter().any(|(record, _)| lease_ahead(record).is_some()) {
+        let living = living_names(batch).await?;
+        lost.retain(|(record, _)| {
+            lease_ahead(record).is_none_or(|lease| !living.contains(&lease.worker))
+        });
+    }
+    Ok(lost)
 }
 
 async fn give_up(request: &SweepRequest, now_ms: UnixMs, batch: &mut Batch<'_>) -> Done<u64> {

@@ -5,9 +5,10 @@
 use std::collections::HashMap;
 
 use kinora_contract::lifecycle::{Held, Record, Verdict, judge_death, runs_alone};
-use kinora_contract::{SteadyMs, TaskId, UnixMs};
+use kinora_contract::{TaskId, UnixMs};
 
 use crate::ClaimRequest;
+use crate::present::Present;
 
 /// The lease end of a lost task: it was judged when the store was opened, and the next sweep, which
 /// knows the time, ends it.
@@ -48,12 +49,12 @@ impl Next {
 pub(super) fn runs_of<'a>(
     running: impl Iterator<Item = &'a Record>,
     request: &ClaimRequest,
-    steady_ms: SteadyMs,
+    now: &Present,
 ) -> Vec<&'a Record> {
     let is_held = |record: &&Record| {
         let lease = record.lease.as_ref();
         lease.is_some_and(|lease| {
-            lease.worker == request.worker && lease.until_steady_ms > steady_ms
+            lease.worker == request.worker && !now.is_over(lease.ends_ms, request.lease_ms)
         })
     };
     running.filter(is_held).collect()

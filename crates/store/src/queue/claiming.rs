@@ -2,17 +2,17 @@
 //! running tasks and, repeatedly, the task whose turn it is ([`super::Turns`], [`super::Share`]),
 //! and stores the claimed ones.
 
-use kinora_contract::Reading;
 use kinora_contract::lifecycle::{Event, Record};
 
 use super::alone;
+use crate::present::Present;
 use crate::{Claim, ClaimRequest, LongTasks};
 
 /// A claim in progress.
 #[derive(Debug)]
 pub(crate) struct Claiming<'a> {
     request: &'a ClaimRequest,
-    now: Reading,
+    now: Present,
     /// Whether the worker ran anything before the claim.
     was_busy: bool,
     /// Whether nothing more may be claimed in addition to the worker's tasks.
@@ -27,14 +27,14 @@ impl<'a> Claiming<'a> {
     /// for this worker to be empty ([`alone::Next::awaits`]).
     pub(crate) fn begin<'r>(
         request: &'a ClaimRequest,
-        now: Reading,
+        now: &Present,
         running: impl Iterator<Item = &'r Record>,
         awaited: Option<&Record>,
     ) -> Self {
-        let runs = alone::runs_of(running, request, now.steady_ms);
+        let runs = alone::runs_of(running, request, now);
         Self {
             request,
-            now,
+            now: now.clone(),
             was_busy: !runs.is_empty(),
             is_closed: alone::is_held_back(&runs, awaited, request),
             long_tasks: request.long_tasks,
@@ -46,7 +46,7 @@ impl<'a> Claiming<'a> {
     /// until it can, for a task of its own models that must run alone.
     pub(crate) fn leads_to_task<'r>(
         request: &ClaimRequest,
-        now: Reading,
+        now: &Present,
         running: impl Iterator<Item = &'r Record>,
         awaited: Option<&Record>,
         has_next: bool,
@@ -82,7 +82,7 @@ impl<'a> Claiming<'a> {
     /// The event that claims one task under this token.
     pub(crate) fn event(&self, token: u64) -> Event {
         Event::Claimed {
-            held: self.request.held(token, self.now),
+            held: self.request.held(token, &self.now),
             now_ms: self.now.wall_ms,
         }
     }

@@ -9,7 +9,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Record, References};
-use kinora_contract::{SteadyMs, TaskId};
+use kinora_contract::{LeaseMs, TaskId};
 
 use super::{Change, QueuePlace, Share, Turns, alone};
 use crate::{ClaimRequest, LongTasks};
@@ -27,7 +27,7 @@ pub(crate) struct Index {
     /// Tasks whose references must be fetched.
     fetchable: Lines<FetchRank>,
     /// Paused fetches, by the end of their pause.
-    away: BTreeSet<(SteadyMs, TaskId)>,
+    away: BTreeSet<(LeaseMs, TaskId)>,
     waiting: u64,
     /// A task that waits for its worker to be empty.
     pub(crate) alone: Option<alone::Next>,
@@ -144,10 +144,10 @@ impl Index {
         self.records.get(&self.fetchable.next(models, may)?)
     }
 
-    /// Up to `limit` tasks whose pause before the next fetch has ended at `steady_ms`.
-    pub(crate) fn back(&self, steady_ms: SteadyMs, limit: usize) -> Vec<Arc<Record>> {
+    /// Up to `limit` tasks whose pause before the next fetch has ended at `lease_ms`.
+    pub(crate) fn back(&self, lease_ms: LeaseMs, limit: usize) -> Vec<Arc<Record>> {
         let due = self.away.iter();
-        let due = due.take_while(|(until, _)| *until <= steady_ms);
+        let due = due.take_while(|(until, _)| *until <= lease_ms);
         due.filter_map(|(_, id)| self.records.get(id))
             .take(limit)
             .cloned()

@@ -16,7 +16,7 @@ use crate::{
 #[async_trait]
 impl Chores for ReferenceStore {
     async fn clock(&self) -> Result<Reading, StoreError> {
-        Ok(self.state().now())
+        Ok(self.state().now().reading())
     }
 
     async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {

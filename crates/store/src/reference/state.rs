@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Effects, Event, Record, References, Refused};
-use kinora_contract::{Clock, Reading, SteadyMs, Task, TaskId, UnixMs};
+use kinora_contract::{Clock, SteadyMs, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use super::chore_row::ChoreRow;
 use super::delivery_row::DeliveryRow;
 use crate::changes::Followers;
 use crate::gap::Gaps;
+use crate::present::Present;
 use crate::queue::{Change, Forecasts, Turns, alone};
 use crate::tallies::Tallies;
 use crate::{
@@ -121,7 +122,7 @@ impl State {
         for record in self.records.values_mut() {
             let mut over = Record::clone(record);
             if let Some(held) = &mut over.lease {
-                held.until_steady_ms = 0;
+                held.ends_ms = 0;
             }
             over.references = References::stored(over.references == References::AtHand, &over.task);
             *record = Arc::new(over);
@@ -139,9 +140,9 @@ impl State {
         self.last_number
     }
 
-    /// Both clocks.
-    pub(super) fn now(&self) -> Reading {
-        self.clock.read()
+    /// The present time.
+    pub(super) fn now(&self) -> Present {
+        Present::steady(self.clock.read())
     }
 
     pub(super) fn task(&self, id: TaskId) -> Option<Arc<Task>> {

@@ -39,7 +39,7 @@ impl State {
     fn take_up(&mut self, request: &SweepRequest, swept: &mut Swept) -> Result<u64, StoreError> {
         let now = self.now();
         let running = self.unfinished().filter(|record| record.is_running());
-        let lost = request.lost(running, now.steady_ms);
+        let lost = request.lost(running, &now);
         for (record, verdict) in &lost {
             self.expect(record, request.worker_lost(*verdict, now.wall_ms))?;
             swept.add_lost(*verdict);

@@ -48,7 +48,7 @@ impl Work for ReferenceStore {
         let has_next = state.next(request, request.long_tasks).is_some();
         Ok(Claiming::leads_to_task(
             request,
-            state.now(),
+            &state.now(),
             running,
             awaited,
             has_next,
@@ -131,7 +131,7 @@ impl State {
         let Some(before) = self.records.get(&task).cloned() else {
             return Err(StoreError::LeaseLost(LeaseLost::Withdrawn));
         };
-        match self.apply(&before, act.at(self.now())) {
+        match self.apply(&before, act.at(&self.now())) {
             Ok(_) => Ok(()),
             Err(Refused::LeaseLost(lost)) => Err(StoreError::LeaseLost(lost)),
             Err(refused) => Err(StoreError::Corrupt(format!("{task}: {refused}"))),
@@ -141,7 +141,7 @@ impl State {
     fn claim(&mut self, request: &ClaimRequest) -> Vec<Claim> {
         self.forecasts.learn(request);
         let awaited = self.awaited(request);
-        let mut claiming = Claiming::begin(request, self.now(), self.running(), awaited);
+        let mut claiming = Claiming::begin(request, &self.now(), self.running(), awaited);
         while claiming.is_open()
             && let Some(before) = self.next(request, claiming.long_tasks())
         {
@@ -198,13 +198,8 @@ impl State {
 
     fn take_fetches(&mut self, request: &FetchRequest) -> Result<Vec<Fetch>, StoreError> {
         let now = self.now();
-        let is_back = |record: &&Arc<Record>| {
-            let until = match record.references {
-                References::Away { until_ms, .. } => Some(until_ms),
-                _ => None,
-            };
-            record.is_waiting() && until.is_some_and(|until_ms| until_ms <= now.steady_ms)
-        };
+        let is_back =
+            |record: &&Arc<Record>| record.is_waiting() && request.is_over(record.references, &now);
         let back: Vec<_> = self.unfinished().filter(is_back).cloned().collect();
         for record in back {
             self.expect(&record, Event::FetchDue)?;
@@ -214,7 +209,7 @@ impl State {
             && let Some(before) = self.next_fetch(request)
         {
             let token = self.next_number();
-            let Ok(Some(after)) = self.apply(&before, request.begun(token, now)) else {
+            let Ok(Some(after)) = self.apply(&before, request.begun(token, &now)) else {
                 break;
             };
             let project = after.task.project.clone();

@@ -16,6 +16,7 @@ use super::rows;
 use super::standing::Standing;
 use super::tallies;
 use crate::gap::Gaps;
+use crate::present::Present;
 use crate::queue::{Change, Index, alone};
 use crate::tallies::Tallies;
 use crate::usages::Charge;
@@ -24,7 +25,7 @@ use crate::usages::Charge;
 pub(super) struct Batch<'a> {
     pub(super) conn: &'a Connection,
     /// Its start time.
-    pub(super) now: Reading,
+    pub(super) now: Present,
     standing: &'a mut Standing,
     /// Adds tasks; looked up for the first of them, not for each.
     adding: Option<CachedStatement<'a>>,
@@ -47,7 +48,7 @@ impl<'a> Batch<'a> {
     pub(super) fn new(conn: &'a Connection, standing: &'a mut Standing, now: Reading) -> Self {
         Self {
             conn,
-            now,
+            now: Present::steady(now),
             gaps: standing.gaps.clone(),
             standing,
             adding: None,

@@ -18,7 +18,7 @@ impl Operation for FetchRequest {
     type Output = Vec<Fetch>;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Fetch>> {
-        for record in batch.queue().back(batch.now.steady_ms, BACK_MAX) {
+        for record in batch.queue().back(batch.now.lease_ms, BACK_MAX) {
             batch.expect(&record, Event::FetchDue)?;
         }
         let mut taken = Vec::new();
@@ -28,7 +28,7 @@ impl Operation for FetchRequest {
                 break;
             };
             let token = batch.next_fetch_token();
-            let after = batch.expect(&before, self.begun(token, batch.now))?;
+            let after = batch.expect(&before, self.begun(token, &batch.now))?;
             taken.push(Fetch::of(&after, token));
         }
         Ok(taken)

@@ -1,14 +1,11 @@
 //! Runs: claims, and the events that lease holders apply to their tasks.
 
-use std::sync::Arc;
-
-use kinora_contract::lifecycle::{Record, Refused};
-use kinora_contract::{State, TaskId};
+use kinora_contract::TaskId;
+use kinora_contract::lifecycle::Refused;
 
 use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::job::{Job, Operation, unattended};
-use super::starts;
 use crate::act::Act;
 use crate::queue::{Claiming, alone};
 use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, LongTasks};
@@ -19,9 +16,9 @@ impl Operation for ClaimRequest {
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Claim>> {
         let queue = batch.queue();
         let running = queue.running().map(|record| &**record);
-        let mut claiming = Claiming::begin(self, batch.now, running, queue.awaiting(self));
+        let mut claiming = Claiming::begin(self, &batch.now, running, queue.awaiting(self));
         while claiming.is_open()
-            && let Some(before) = next(self, claiming.long_tasks(), batch).cloned()
+            && let Some(before) = batch.queue().next(self, claiming.long_tasks()).cloned()
         {
             if let Err(next) = claiming.admit(&before) {
                 batch.wait_alone(next);
@@ -69,9 +66,9 @@ impl Operation for Claimable {
         let (request, queue) = (&self.0, batch.queue());
         let running = queue.running().map(|record| &**record);
         let awaited = queue.awaiting(request);
-        let has_next = next(request, request.long_tasks, batch).is_some();
+        let has_next = queue.next(request, request.long_tasks).is_some();
         Ok(Claiming::leads_to_task(
-            request, batch.now, running, awaited, has_next,
+            request, &batch.now, running, awaited, has_next,
         ))
     }
 }
@@ -95,7 +92,7 @@ impl Operation for Leased {
         let Some(before) = batch.find(self.task)? else {
             return Ok(Err(LeaseLost::Withdrawn));
         };
-        match batch.apply(&before, self.act.at(batch.now))? {
+        match batch.apply(&before, self.act.at(&batch.now))? {
             Ok(after) => {
                 if matches!(after.task.state, State::Completed(_)) {
                     // A process that completes a task is not in a crash loop.

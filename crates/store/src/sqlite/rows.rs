@@ -282,7 +282,7 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         Ok::<_, Fault>(Held {
             token,
             until_ms,
-            until_steady_ms: 0,
+            ends_ms: 0,
             worker: worker.unwrap_or_default(),
         })
     });

@@ -37,7 +37,7 @@ impl Operation for SweepRequest {
 
 fn take_up(request: &SweepRequest, batch: &mut Batch<'_>, swept: &mut Swept) -> Done<u64> {
     let mut taken_up = 0;
-    for (record, verdict) in request.lost(batch.queue().running(), batch.now.steady_ms) {
+    for (record, verdict) in request.lost(batch.queue().running(), &batch.now) {
         let lost = request.worker_lost(verdict, batch.now.wall_ms);
         if batch.apart(|batch| batch.expect(&record, lost))?.is_some() {
             swept.add_lost(verdict);

@@ -54,7 +54,7 @@ pub(crate) fn fetcher() -> kinora_fetch::Fetcher {
 pub(crate) const LEASE_MS: u64 = 600_000;
 pub(crate) const RETENTION_MS: u64 = 10 * LEASE_MS;
 
-const PROJECT: &str = "project";
+pub(crate) const PROJECT: &str = "project";
 /// The model of tests that need only one.
 pub(crate) const MODEL: &str = "model";
 
@@ -98,6 +98,13 @@ impl Bench {
         };
         let folder = tempfile::tempdir().unwrap();
         Self::on(folder, clock, Stores::of(Arc::new(api)), (seen, plan))
+    }
+
+    /// On a store whose steady clock is `clock`.
+    pub(crate) fn over(store: Stores, clock: Arc<ManualClock>) -> Self {
+        let plan = Arc::new(store::Plan::seeded(1));
+        let seen = FaultyStore::wrap(store.clone(), plan.clone());
+        Self::on(tempfile::tempdir().unwrap(), clock, store, (seen, plan))
     }
 
     fn on(

@@ -34,6 +34,7 @@ mod registry;
 mod removals;
 mod rescue;
 mod seats;
+mod server_clock;
 mod short_slot;
 mod sources;
 mod stopping;

@@ -85,7 +85,7 @@ pub(super) fn held(token: u64) -> Held {
     Held {
         token,
         until_ms: NOW + 30,
-        until_steady_ms: 30,
+        ends_ms: 30,
         worker: "worker".to_owned(),
     }
 }
@@ -199,7 +199,7 @@ pub(super) fn renewed(token: u64) -> Event {
     Event::Renewed {
         token,
         until_ms: NOW + 60,
-        until_steady_ms: 60,
+        ends_ms: 60,
         renewal: Renewal::default(),
     }
 }

@@ -12,7 +12,7 @@ use crate::support::{slow, square};
 const FRAME_MS: u32 = 45;
 
 /// A process whose results are in a folder that the others have, too: S3 itself refuses a clock that is so wrong.
-fn sharing(cluster: &Cluster, results: &TempDir, setup: Setup) -> Setup {
+pub(super) fn sharing(cluster: &Cluster, results: &TempDir, setup: Setup) -> Setup {
     let setup = cluster.process(setup);
     setup.set(
         "KINORA_RESULTS_URL",

@@ -114,6 +114,7 @@ impl SeenStore {
             keys_kept_ms: 0,
             waiting_from: WaitingFrom::default(),
             attempts_max: ATTEMPTS_MAX,
+            lease_ms: LEASE_MS,
             spares_leases: false,
             waiting_ms_max: None,
             retention_ms: RETENTION_MS,

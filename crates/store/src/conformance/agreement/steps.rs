@@ -28,6 +28,7 @@ pub(super) async fn postpone(site: &Site) -> String {
             from_ms: 0,
             before_ms: u64::MAX,
             by: Postponed::By(60_000),
+            retention_ms: RETENTION_MS,
             below: place,
             batch: 1,
         };

@@ -199,7 +199,7 @@ impl Writer {
         jobs.iter().for_each(|job| job.needs(&mut needs));
         let judges = Judges {
             options: &self.shared.options,
-            clock: &*self.shared.clock,
+            clock: &self.shared.server_clock,
             summed: &self.shared.summed,
             runs: &self.shared.runs,
         };

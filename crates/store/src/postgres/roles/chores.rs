@@ -16,7 +16,7 @@ use crate::{
 #[async_trait]
 impl Chores for PostgresStore {
     async fn clock(&self) -> Result<Reading, StoreError> {
-        self.present().await
+        Ok(self.reader.present().await?.reading())
     }
 
     async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {

@@ -17,6 +17,6 @@ impl Operations for PostgresStore {
     }
 
     async fn overview(&self) -> Result<Overview, StoreError> {
-        overview::read(&self.reader, self.present().await?).await
+        overview::read(&self.reader, &self.reader.present().await?).await
     }
 }

@@ -148,7 +148,7 @@ impl Tasks for PostgresStore {
     }
 
     async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
-        let now_ms = self.present().await?.wall_ms;
+        let now_ms = self.reader.present().await?.wall_ms;
         let from_ms = ended_from(request.since_ms, now_ms).saturating_sub(UNDER_WAY_MS);
         let ask = "SELECT id, finished_at_ms FROM tasks WHERE project = $1 AND finished_at_ms >= $2 \
                    AND phase IN ('completed', 'failed') ORDER BY finished_at_ms DESC, id DESC LIMIT $3";
@@ -242,7 +242,7 @@ impl Tasks for PostgresStore {
         };
         let ask = [1, 2, 3, 4].map(part).join(" UNION ALL ");
         let found = self.reader.query(Statement::new(ask)).await?;
-        let now_ms = self.present().await?.wall_ms;
+        let now_ms = self.reader.present().await?.wall_ms;
         Ok(counts(&found, now_ms)?)
     }
 

@@ -19,10 +19,10 @@ impl Workers for PostgresStore {
     }
 
     async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
-        living(&self.reader, self.present().await?).await
+        living(&self.reader, &self.reader.present().await?).await
     }
 
     async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
-        served_models(&self.reader, self.present().await?).await
+        served_models(&self.reader, &self.reader.present().await?).await
     }
 }

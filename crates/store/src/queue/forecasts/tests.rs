@@ -59,7 +59,7 @@ fn running(waiting: &Record) -> Arc<Record> {
     let held = Held {
         token: 1,
         until_ms: 0,
-        until_steady_ms: 0,
+        ends_ms: 0,
         worker: String::new(),
     };
     changed(waiting, Event::Claimed { held, now_ms: 0 })

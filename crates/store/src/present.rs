@@ -1,0 +1,146 @@
+//! The present time of a store, by which it stamps times and judges leases.
+
+use kinora_contract::{LeaseMs, Reading, SteadyMs, UnixMs};
+
+/// The time of a transaction.
+#[derive(Clone, Debug)]
+pub(crate) struct Present {
+    /// Wall time.
+    pub(crate) wall_ms: UnixMs,
+    /// Steady time of this process.
+    pub(crate) steady_ms: SteadyMs,
+    /// Time of the clock of leases.
+    pub(crate) lease_ms: LeaseMs,
+    /// The clocks of before recent steps of the clock of leases.
+    earlier: Vec<EarlierClock>,
+}
+
+/// A clock as it ran before it was set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EarlierClock {
+    /// The time that it would show now.
+    pub(crate) shows_ms: LeaseMs,
+    /// Time since it was set.
+    pub(crate) set_ms_ago: u64,
+}
+
+impl Present {
+    /// The time of a store whose leases run by the steady clock of its process, which is never set.
+    pub(crate) const fn steady(now: Reading) -> Self {
+        Self {
+            wall_ms: now.wall_ms,
+            steady_ms: now.steady_ms,
+            lease_ms: now.steady_ms,
+            earlier: Vec::new(),
+        }
+    }
+
+    /// The time of a server whose clock has run in these `earlier` ways.
+    pub(crate) const fn of_server(now: Reading, earlier: Vec<EarlierClock>) -> Self {
+        Self {
+            wall_ms: now.wall_ms,
+            steady_ms: now.steady_ms,
+            lease_ms: now.wall_ms,
+            earlier,
+        }
+    }
+
+    /// Both clocks.
+    pub(crate) const fn reading(&self) -> Reading {
+        Reading {
+            wall_ms: self.wall_ms,
+            steady_ms: self.steady_ms,
+        }
+    }
+
+    /// Whether a lease of this length ended at `ends_ms`.
+    ///
+    /// It may have been granted before the clock was set, at most its length ago. So it lasts as long as one of the
+    /// clocks of that time says, and a step neither ends nor extends it. An end that is further ahead of a clock than
+    /// twice the length is of another clock.
+    pub(crate) fn is_over(&self, ends_ms: LeaseMs, length_ms: u64) -> bool {
+        let ahead_max = length_ms.saturating_mul(2);
+        !self.clocks(length_ms).any(|now_ms| {
+            let ahead_ms = ends_ms.saturating_sub(now_ms);
+            (1..=ahead_max).contains(&ahead_ms)
+        })
+    }
+
+    /// The earliest of the times that leases of this length are judged by.
+    pub(crate) fn earliest_ms(&self, length_ms: u64) -> LeaseMs {
+        self.clocks(length_ms).min().unwrap_or(self.lease_ms)
+    }
+
+    /// The times by which leases of this length were granted.
+    fn clocks(&self, length_ms: u64) -> impl Iterator<Item = LeaseMs> {
+        let recent = self.earlier.iter();
+        let recent = recent.filter(move |earlier| earlier.set_ms_ago <= length_ms);
+        std::iter::once(self.lease_ms).chain(recent.map(|earlier| earlier.shows_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LENGTH: u64 = 30_000;
+    const HOUR: u64 = 3_600_000;
+    const NOW: u64 = 100 * HOUR;
+
+    fn after_steps(earlier: &[(u64, u64)]) -> Present {
+        let earlier = earlier.iter().map(|&(shows_ms, set_ms_ago)| EarlierClock {
+            shows_ms,
+            set_ms_ago,
+        });
+        let now = Reading {
+            wall_ms: NOW,
+            steady_ms: HOUR,
+        };
+        Present::of_server(now, earlier.collect())
+    }
+
+    #[test]
+    fn a_lease_of_a_clock_that_was_not_set_ends_on_time() {
+        let now = after_steps(&[]);
+        for (ends_ms, over) in [
+            (0, true),
+            (NOW - 1, true),
+            (NOW, true),
+            (NOW + 1, false),
+            (NOW + 2 * LENGTH, false),
+            (NOW + 2 * LENGTH + 1, true),
+            (u64::MAX, true),
+        ] {
+            assert_eq!(now.is_over(ends_ms, LENGTH), over, "{ends_ms}");
+        }
+        assert!(!now.is_over(u64::MAX, u64::MAX));
+    }
+
+    /// Those of before the step by the earlier clock, those of after it by the present one.
+    #[test]
+    fn a_step_neither_ends_nor_extends_a_lease() {
+        for before_ms in [NOW - HOUR, NOW + 2 * HOUR, NOW + 1_000 * HOUR] {
+            let now = after_steps(&[(before_ms, LENGTH)]);
+            for clock_ms in [before_ms, NOW] {
+                assert!(!now.is_over(clock_ms + 1, LENGTH));
+                assert!(!now.is_over(clock_ms + LENGTH, LENGTH));
+                assert!(now.is_over(clock_ms, LENGTH));
+            }
+            // No lease of that clock is left.
+            let later = after_steps(&[(before_ms, LENGTH + 1)]);
+            assert!(later.is_over(before_ms + 1, LENGTH));
+            assert!(!later.is_over(NOW + 1, LENGTH));
+        }
+    }
+
+    #[test]
+    fn a_clock_that_jitters_neither_ends_nor_extends_a_lease() {
+        let now = after_steps(&[(NOW - HOUR, 20_000), (NOW + HOUR, 10_000)]);
+        for clock_ms in [NOW - HOUR, NOW, NOW + HOUR] {
+            assert!(!now.is_over(clock_ms + 1, LENGTH), "{clock_ms}");
+            assert!(now.is_over(clock_ms, LENGTH), "{clock_ms}");
+        }
+        assert_eq!(now.earliest_ms(LENGTH), NOW - HOUR);
+        assert_eq!(now.earliest_ms(15_000), NOW);
+    }
+}
