@@ -110,6 +110,7 @@ limits! {
     WEBHOOKS_MAX: usize = 16, "webhooks", "Maximum number of webhooks of a project";
     RETENTION_HOURS: u64 = 168, "hours", "Retention of a completed task and its files";
     FAILED_RETENTION_HOURS: u64 = 24, "hours", "Retention of a failed or cancelled task";
+    STORE_ANSWER_SECONDS: u64 = 6, "seconds", "How long a submit, a cancel or a delete waits for a PostgreSQL server that does not answer";
     CLOCK_SETTLE_SECONDS: u64 = 600, "seconds", "How long the wall clock and the monotonic clock must agree before anything expires";
     CLOCK_STEP_SECONDS: u64 = 60, "seconds", "Difference at which they disagree";
     KEY_LOG_ENTRIES_MAX: usize = 10_000, "entries", "Maximum number of entries in the log of key changes; the oldest are deleted first";

@@ -32,6 +32,8 @@ pub(crate) trait Driver: Sync {
         clock: &dyn Clock,
     ) -> Result<Vec<LivingWorker>, OpenError>;
 
+    async fn unsafe_settings(&self, url: &str) -> Result<Vec<String>, OpenError>;
+
     async fn open_operations(
         &self,
         url: &str,

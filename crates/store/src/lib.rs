@@ -73,7 +73,7 @@ pub use moved_webhooks::{MovedDelivery, MovedWebhook};
 pub use moves::{Export, Import, MOVED_AT_ONCE};
 pub use open::{
     inspect, is_shared, living_workers, migrate, open, open_export, open_import, open_keys,
-    open_operations, open_snapshot, open_source, open_webhooks,
+    open_operations, open_snapshot, open_source, open_webhooks, unsafe_settings,
 };
 pub use open_error::{Loss, OpenError};
 pub use open_options::OpenOptions;

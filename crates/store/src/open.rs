@@ -74,6 +74,14 @@ pub async fn living_workers(url: &str, clock: &dyn Clock) -> Result<Vec<LivingWo
     driver(url)?.living_workers(url, clock).await
 }
 
+/// Settings of the server behind the store at `url` with which a power loss may take acknowledged tasks.
+///
+/// # Errors
+/// [`OpenError`], with a message for operators.
+pub async fn unsafe_settings(url: &str) -> Result<Vec<String>, OpenError> {
+    driver(url)?.unsafe_settings(url).await
+}
+
 /// Opens the store at `url` for operators' queries, beside the processes that use it. Writes
 /// nothing; the schema must be that of this program.
 ///

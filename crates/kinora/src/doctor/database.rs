@@ -23,6 +23,20 @@ pub(super) fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
             return vec![("database", Finding::Bad(refused))];
         }
     };
+    match runtime.block_on(kinora_store::unsafe_settings(&url)) {
+        Ok(settings) if settings.is_empty() => {}
+        Ok(settings) => {
+            let settings = settings.join(" and ");
+            let lost = format!(
+                "the server has {settings}: a power loss may take acknowledged tasks. Set it to on in postgresql.conf"
+            );
+            return vec![("database", Finding::Bad(lost))];
+        }
+        Err(error) => {
+            let refused = damage::refused(error).to_string();
+            return vec![("database", Finding::Bad(refused))];
+        }
+    }
     let usable = "usable, with the schema of this version; PostgreSQL checks its own files";
     let workers = match living.len() as u64 {
         0 => Finding::Note(

@@ -7,6 +7,7 @@ use tokio_postgres::Row;
 
 use super::asked::Asked;
 use super::batch::{Batch, New, Project, Sums};
+use super::durability::SYNCED;
 use super::fault::Done;
 use super::insert;
 use super::job::Needs;
@@ -14,7 +15,7 @@ use super::rows::{self, Version};
 use super::runs::Runs;
 use super::server_clock::ServerClock;
 use super::session::Session;
-use super::statement::{Statement, read_present};
+use super::statement::{BEGIN, Statement, read_present};
 use super::totals::{Summed, Totals};
 use crate::PostgresOptions;
 
@@ -66,7 +67,7 @@ async fn try_begin<'a>(
     let fresh = judges.summed.fresh();
     let asks_totals = needs.totals && fresh.is_none();
     let mut asked = Asked::default();
-    asked.add(Statement::new("BEGIN"));
+    asked.add(Statement::new(BEGIN));
     let marked = asked.add(mark(origin, judges.options));
     let tasks = asked.when(!needs.tasks.is_empty(), || lock_tasks(needs));
     let projects = asked.when(!needs.projects.is_empty(), || lock_projects(needs));
@@ -123,13 +124,13 @@ fn version(marked: &Row) -> Done<Version> {
 
 /// Writes the lane's row, and sets the limits of this transaction alone, so that a pooler's connection keeps no setting.
 fn mark(origin: Origin, options: &PostgresOptions) -> Statement {
-    Statement::new(
+    Statement::new(format!(
         "INSERT INTO lanes (id, batch, at_ms) \
          VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) \
          ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at_ms = excluded.at_ms \
          RETURNING at_ms, txid_current() AS transaction, set_config('statement_timeout', $3, true), \
-         set_config('idle_in_transaction_session_timeout', $3, true)",
-    )
+         set_config('idle_in_transaction_session_timeout', $3, true), {SYNCED}"
+    ))
     .int(origin.lane)
     .int(origin.batch)
     .text(options.statement_timeout_ms.to_string())

@@ -7,6 +7,7 @@ use kinora_contract::Clock;
 
 use super::PostgresStore;
 use super::address::is_postgres;
+use super::durability::unsafe_settings_of;
 use super::key_store::KeysBeside;
 use super::operations::PostgresOperations;
 use super::roles::webhooks::WebhooksBeside;
@@ -49,6 +50,10 @@ impl Driver for PostgresDriver {
         _: &dyn Clock,
     ) -> Result<Vec<LivingWorker>, OpenError> {
         living_beside(url).await
+    }
+
+    async fn unsafe_settings(&self, url: &str) -> Result<Vec<String>, OpenError> {
+        unsafe_settings_of(url).await
     }
 
     async fn open_operations(

@@ -1,6 +1,8 @@
 //! Internal faults: the private cause, and the public error that it becomes.
 
 use std::error::Error as _;
+use std::future::Future;
+use std::time::Duration;
 
 use tokio_postgres::Error;
 use tokio_postgres::error::{Severity, SqlState};
@@ -116,6 +118,18 @@ pub(super) fn is_broken(error: &Error) -> bool {
     matches!(class, "08" | "53" | "57" | "58" | "XX") && *code != SqlState::QUERY_CANCELED
         || *code == SqlState::READ_ONLY_SQL_TRANSACTION
         || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
+}
+
+/// Why there is no answer.
+pub(super) const NO_ANSWER: &str = "the server does not answer";
+
+/// The answer to a question, if it comes in time.
+pub(super) async fn answered<T>(
+    limit: Duration,
+    asked: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    let answer = tokio::time::timeout(limit, asked).await;
+    answer.unwrap_or_else(|_| Err(unavailable(NO_ANSWER)))
 }
 
 /// The error after the store was closed.

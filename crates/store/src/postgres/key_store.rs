@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 use tokio_postgres::types::Type;
 
 use super::beside::Beside;
+use super::fault::answered;
 use super::keys::{AddFirstKey, AddKey, COLUMNS, NoteUse, RevokeKey, RotateKey, read};
 use super::lane::Lane;
 use super::reads::Reader;
@@ -22,6 +23,9 @@ use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, OpenError, SecretKey, 
 
 /// Maximum number of remembered keys; beyond it the process forgets all of them.
 const KNOWN_MAX: usize = 10_000;
+
+/// How long a request waits for its key. Then the key as it was last read counts.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// A key or its absence, with the time of the query.
 type Found = (Duration, Option<Arc<ApiKey>>);
@@ -97,7 +101,7 @@ impl PostgresKeys {
         let options = &self.shared.options;
         let found = match younger_than(options.cached_ms_max / 2) {
             Some(found) => found,
-            None => match self.find_key(sha256, now_ms).await {
+            None => match answered(ANSWER_MAX, self.find_key(sha256, now_ms)).await {
                 Err(error @ StoreError::Unavailable(_)) => {
                     younger_than(options.last_known_ms_max).ok_or(error)?
                 }

@@ -7,12 +7,14 @@ mod link;
 mod writer;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use kinora_contract::limits::STORE_ANSWER_SECONDS;
 use tokio::sync::mpsc;
 
 use self::writer::Writer;
 use super::connect::Connector;
-use super::fault::{Done, closed};
+use super::fault::{Done, answered, closed};
 use super::job::{Job, Operation, call};
 use super::shared::Shared;
 use crate::StoreError;
@@ -48,6 +50,16 @@ impl Lane {
         let (job, answer) = call(operation);
         self.jobs.send(job).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
+    }
+
+    /// The same for a client, which does not wait for a server that does not answer. As after any lost answer, the
+    /// operation may be done all the same.
+    pub(super) async fn call_soon<O: Operation>(
+        &self,
+        operation: O,
+    ) -> Result<O::Output, StoreError> {
+        let limit = Duration::from_secs(STORE_ANSWER_SECONDS);
+        answered(limit, self.call(operation)).await
     }
 
     /// Queues `operation` without waiting, unless the lane is too busy.

@@ -8,8 +8,9 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, SimpleQueryMessage};
 
 use super::connect::Connector;
+use super::durability::SYNCED;
 use super::schema::{MIGRATIONS, Schema, USABLE_FROM, judge, known_version, read, unavailable};
-use super::statement::Statement;
+use super::statement::{BEGIN, Statement};
 use crate::OpenError;
 
 /// The changes of a migration are made under a lock with this number, which is ours.
@@ -38,10 +39,9 @@ pub(super) async fn migrate(connector: &Connector) -> Result<(u32, u32), OpenErr
 /// Waits until no other process migrates. The guard is given back when its connection ends.
 async fn take_guard(client: &Client) -> Result<(), OpenError> {
     // Between its statements such a transaction holds nobody up, nor does a pooler give its connection to others.
-    let begin =
-        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL idle_in_transaction_session_timeout = 0";
+    let begin = format!("{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = 0");
     let ask = format!("SELECT pg_try_advisory_xact_lock({GUARD})");
-    client.batch_execute(begin).await.map_err(unavailable)?;
+    client.batch_execute(&begin).await.map_err(unavailable)?;
     loop {
         // A simple query: one with parameters would keep its snapshot, for which an index waits.
         let answer = client.simple_query(&ask).await.map_err(unavailable)?;
@@ -102,7 +102,7 @@ async fn change(client: &Client) -> Result<(u32, u32), OpenError> {
 /// the version whose indexes are built (null: by a program that built them at once).
 async fn try_change(client: &Client) -> Result<(u32, u32), Missed> {
     let begin = format!(
-        "BEGIN; SELECT pg_advisory_xact_lock({LOCK}); SET LOCAL lock_timeout = {LOCK_WAIT_MS}"
+        "{BEGIN}; SELECT {SYNCED}, pg_advisory_xact_lock({LOCK}); SET LOCAL lock_timeout = {LOCK_WAIT_MS}"
     );
     client.batch_execute(&begin).await?;
     let make = "CREATE TABLE IF NOT EXISTS schema_version (version bigint NOT NULL); \

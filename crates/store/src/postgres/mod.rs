@@ -21,6 +21,7 @@ mod confirmer;
 mod connect;
 mod deliveries;
 mod driver;
+mod durability;
 mod fault;
 mod fetches;
 mod forecast;
@@ -148,6 +149,12 @@ impl PostgresStore {
         };
         let client = connector.connect().await?;
         schema::check(&client).await?;
+        for setting in durability::unsafe_settings(&client).await? {
+            tracing::warn!(
+                setting,
+                "PostgreSQL may lose acknowledged tasks in a power loss; change its configuration"
+            );
+        }
         let opened = opening::begin(&client, LANES, options).await;
         let opened =
             opened.map_err(|fault| OpenError::Unavailable(StoreError::from(fault).into()))?;

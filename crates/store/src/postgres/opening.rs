@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use kinora_contract::Artifact;
 use tokio_postgres::{Client, Row};
 
-use super::fault::{Done, corrupt};
-use super::statement::Statement;
+use super::durability::SYNCED;
+use super::fault::{Done, Fault, corrupt, is_passing};
+use super::statement::{BEGIN, Statement};
 use crate::gap::Gaps;
 use crate::{Gap, HELD_RESULTS_MAX, Holds, PostgresOptions};
 
@@ -18,10 +19,28 @@ pub(super) struct Opened {
     pub(super) lanes: Vec<u64>,
 }
 
+/// Attempts to open a store beside others that are opened at the same time.
+const ATTEMPTS_MAX: usize = 5;
+
 /// Draws, in one transaction, ids for the lanes and tokens, and begins the gap that starts with an
 /// opening.
 pub(super) async fn begin(client: &Client, lanes: u64, options: &PostgresOptions) -> Done<Opened> {
-    Statement::new("BEGIN").run(client).await?;
+    for _ in 1..ATTEMPTS_MAX {
+        match try_begin(client, lanes, options).await {
+            Err(Fault::Sql(error)) if is_passing(&error) => {
+                Statement::new("ROLLBACK").run(client).await?;
+            }
+            begun => return begun,
+        }
+    }
+    try_begin(client, lanes, options).await
+}
+
+async fn try_begin(client: &Client, lanes: u64, options: &PostgresOptions) -> Done<Opened> {
+    Statement::new(BEGIN).run(client).await?;
+    Statement::new(format!("SELECT {SYNCED}"))
+        .run(client)
+        .await?;
     let queue = "UPDATE queue SET token = token + $1 RETURNING identity";
     let queue = Statement::new(queue)
         .int(options.token_stride)

@@ -13,7 +13,7 @@ use tokio_postgres::types::Type;
 
 use super::cache::Seen;
 use super::connect::Connector;
-use super::fault::{Done, Fault, again, closed, is_outdated, unavailable};
+use super::fault::{Done, Fault, NO_ANSWER, again, closed, is_outdated, unavailable};
 use super::rows::{self, Version};
 use super::session::Session;
 use super::shared::Shared;
@@ -44,6 +44,7 @@ pub(super) struct Reader {
 struct Connection {
     connector: Arc<Connector>,
     shared: Arc<Shared>,
+    /// Half of the time that a statement may take: clients wait for reads.
     limit: Duration,
     session: Mutex<Option<Arc<Session>>>,
 }
@@ -88,7 +89,7 @@ impl Connection {
             Err(_) => {
                 // Whatever else waits there waits for the same.
                 *self.session.lock().await = None;
-                Err(unavailable("the server does not answer"))
+                Err(unavailable(NO_ANSWER))
             }
         }
     }
@@ -99,7 +100,7 @@ impl Reader {
         let connection = Arc::new(Connection {
             connector,
             shared: shared.clone(),
-            limit: Duration::from_millis(shared.options.statement_timeout_ms.into()),
+            limit: Duration::from_millis(shared.options.statement_timeout_ms.into()) / 2,
             session: Mutex::default(),
         });
         let (asks, asked) = mpsc::channel(QUEUED_MAX);

@@ -7,6 +7,9 @@ use tokio_postgres::{Client, Error, Row};
 
 use super::fault::{Done, corrupt};
 
+/// Begins a transaction whose statements each see what was committed before, whatever the server's default is.
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
 /// A statement to be sent.
 pub(super) struct Statement {
     text: String,

@@ -58,6 +58,11 @@ impl Driver for SqliteDriver {
         living.map_err(|error| OpenError::Unavailable(Box::new(error)))
     }
 
+    async fn unsafe_settings(&self, _: &str) -> Result<Vec<String>, OpenError> {
+        // The store sets all of its own.
+        Ok(Vec::new())
+    }
+
     async fn open_operations(
         &self,
         url: &str,

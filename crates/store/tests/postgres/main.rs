@@ -11,6 +11,8 @@
 
 mod allowances;
 mod backlog;
+mod clock;
+mod durability;
 mod failover;
 mod faults;
 mod harness;
@@ -22,6 +24,7 @@ mod polls;
 mod pooler;
 mod proxy;
 mod schema;
+mod silence;
 mod standby;
 mod tls;
 

@@ -2,8 +2,10 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 /// A `FATAL` message of a server that an operator stops.
 const FATAL: &[u8] = b"E\0\0\0\x38SFATAL\0VFATAL\0C57P01\0Mthe connection is terminated\0\0";
@@ -39,6 +41,7 @@ impl Next {
 pub(crate) struct Proxy {
     port: u16,
     pub(crate) loses: Next,
+    hangs: Arc<AtomicBool>,
 }
 
 impl Proxy {
@@ -47,14 +50,21 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let loses = Next::default();
         let armed = loses.clone();
+        let hangs = Arc::new(AtomicBool::new(false));
+        let hanging = hangs.clone();
         thread::spawn(move || {
             for client in listener.incoming() {
-                let (client, armed) = (client.unwrap(), armed.clone());
+                let (client, armed, hanging) = (client.unwrap(), armed.clone(), hanging.clone());
                 let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
-                pass(client, server, armed);
+                pass(client, server, armed, hanging);
             }
         });
-        Self { port, loses }
+        Self { port, loses, hangs }
+    }
+
+    /// Passes nothing on, or goes on to do so.
+    pub(crate) fn hang(&self, hangs: bool) {
+        self.hangs.store(hangs, Ordering::SeqCst);
     }
 
     /// The address through it of the server's database at `url`.
@@ -64,13 +74,20 @@ impl Proxy {
     }
 }
 
-fn pass(client: TcpStream, server: TcpStream, armed: Next) {
+fn pass(client: TcpStream, server: TcpStream, armed: Next, hangs: Arc<AtomicBool>) {
+    let wait = move || {
+        while hangs.load(Ordering::SeqCst) {
+            thread::sleep(Duration::from_millis(10));
+        }
+    };
+    let waits = wait.clone();
     let lost = Next::default();
     let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
     let loses = lost.clone();
     thread::spawn(move || {
         let mut bytes = vec![0; 1 << 20];
         while let Ok(count @ 1..) = from.read(&mut bytes) {
+            wait();
             let is_commit = bytes[..count].windows(6).any(|part| part == b"COMMIT");
             if is_commit && let Some(loss) = armed.take() {
                 loses.set(loss);
@@ -86,6 +103,7 @@ fn pass(client: TcpStream, server: TcpStream, armed: Next) {
         let mut bytes = vec![0; 1 << 20];
         let mut loss = None;
         while let Ok(count @ 1..) = from.read(&mut bytes) {
+            waits();
             loss = loss.or_else(|| lost.take());
             let mut parts = bytes[..count].windows(COMMITTED.len());
             let answer = loss.and_then(|_| parts.position(|part| part == COMMITTED));

@@ -1,6 +1,7 @@
 //! What `kinora doctor` says of a database that many processes share.
 
 use kinora_e2e::until;
+use kinora_test_postgres::{Server as Postgres, Settings};
 
 use super::Cluster;
 
@@ -16,7 +17,11 @@ fn line(cluster: &Cluster, row: &str) -> String {
 
 #[test]
 fn the_doctor_names_the_workers_of_a_shared_database_and_why_it_cannot_be_used() {
-    let mut cluster = Cluster::new();
+    let server = Postgres::start(Settings {
+        fsync: true,
+        ..Settings::default()
+    });
+    let mut cluster = Cluster::on(server.database());
     let _api = cluster.api();
     let database = line(&cluster, "database");
     assert!(
@@ -41,4 +46,21 @@ fn the_doctor_names_the_workers_of_a_shared_database_and_why_it_cannot_be_used()
         database.starts_with("BAD") && database.contains("refused"),
         "{database}"
     );
+}
+
+#[test]
+fn p01_the_doctor_and_the_start_name_a_server_that_does_not_sync() {
+    // The server of tests is one.
+    let cluster = Cluster::new();
+    let database = line(&cluster, "database");
+    assert!(
+        database.starts_with("BAD") && database.contains("fsync = off"),
+        "{database}"
+    );
+    let api = cluster.api();
+    api.wait_for_log(&[
+        "WARN",
+        "PostgreSQL may lose acknowledged tasks",
+        "fsync = off",
+    ]);
 }

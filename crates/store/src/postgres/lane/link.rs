@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::super::connect::{Backoff, Connector};
-use super::super::fault::{Fault, told, unavailable};
+use super::super::durability::SYNCED;
+use super::super::fault::{Fault, NO_ANSWER, told, unavailable};
 use super::super::session::Session;
 use super::super::shared::Shared;
-use super::super::statement::Statement;
+use super::super::statement::{BEGIN, Statement};
 use crate::StoreError;
-
-pub(super) const NO_ANSWER: &str = "the server does not answer";
 
 /// The connection of a lane.
 pub(super) struct Link {
@@ -99,7 +98,8 @@ impl Link {
     async fn replicate(&mut self) -> Result<(), StoreError> {
         let session = self.connected().await?;
         let write = [
-            Statement::new("BEGIN"),
+            Statement::new(BEGIN),
+            Statement::new(format!("SELECT {SYNCED}")),
             Statement::new("UPDATE lanes SET batch = batch WHERE id = $1").int(self.lane),
             Statement::new("COMMIT"),
         ];
@@ -116,7 +116,7 @@ impl Link {
         // The server's own limit, so that none of its connections waits for the lock after we have gone. A write, since
         // a query would not wait for a transaction that has inserted the row. No commit, which would wait for a standby.
         let ask = [
-            Statement::new("BEGIN"),
+            Statement::new(BEGIN),
             Statement::new("SELECT set_config('statement_timeout', $1, true)")
                 .text(timeout_ms.to_string()),
             Statement::new(

@@ -13,13 +13,13 @@ use super::super::cache::Begun;
 use super::super::commit::{Committed, Ended};
 use super::super::connect::Connector;
 use super::super::fault::{
-    Done, Fault, again, is_broken, is_outdated, is_passing, told, unavailable,
+    Done, Fault, NO_ANSWER, again, is_broken, is_outdated, is_passing, told, unavailable,
 };
 use super::super::job::{Job, Needs};
 use super::super::session::Session;
 use super::super::shared::Shared;
 use super::super::statement::Statement;
-use super::link::{Link, NO_ANSWER};
+use super::link::Link;
 use crate::{StoreError, metered};
 
 /// Attempts at a transaction that deadlocks or loses its connection.

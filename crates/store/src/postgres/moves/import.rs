@@ -9,9 +9,10 @@ use super::export::PostgresExport;
 use super::{sums, webhooks};
 use crate::postgres::batch::Binding;
 use crate::postgres::connect::Connector;
+use crate::postgres::durability::SYNCED;
 use crate::postgres::fault::{Done, Fault, corrupt, is_refusal};
 use crate::postgres::rows::Written;
-use crate::postgres::statement::{Statement, run_all};
+use crate::postgres::statement::{BEGIN, Statement, run_all};
 use crate::postgres::{insert, key_log, keys, schema, secrets, tallies};
 use crate::stored::int;
 use crate::{
@@ -70,7 +71,10 @@ impl PostgresImport {
 
     /// Runs all of these or none.
     async fn within(&self, statements: Vec<Statement>) -> Done<()> {
-        let mut all = vec![Statement::new("BEGIN")];
+        let mut all = vec![
+            Statement::new(BEGIN),
+            Statement::new(format!("SELECT {SYNCED}")),
+        ];
         all.extend(statements);
         all.push(Statement::new("COMMIT"));
         let done = run_all(&self.client, &all).await;
@@ -91,10 +95,12 @@ async fn is(client: &Client, question: &str) -> Result<bool, OpenError> {
 
 /// Marks an empty store as being filled. Nothing can be added between the check and the mark.
 async fn mark(client: &Client, export: &str) -> Result<(), OpenError> {
-    let begin = "BEGIN; LOCK TABLE tasks, api_keys, secrets, webhooks IN SHARE ROW EXCLUSIVE MODE; \
-                 CREATE TABLE unfinished_import (export text NOT NULL)";
+    let begin = format!(
+        "{BEGIN}; LOCK TABLE tasks, api_keys, secrets, webhooks IN SHARE ROW EXCLUSIVE MODE; \
+         CREATE TABLE unfinished_import (export text NOT NULL)"
+    );
     client
-        .batch_execute(begin)
+        .batch_execute(&begin)
         .await
         .map_err(schema::unavailable)?;
     if is(client, HELD).await? {

@@ -33,7 +33,7 @@ impl Tasks for PostgresStore {
         let (project, bounds) = (new.project.clone(), new.bounds);
         let reserved = forecasts.reserved(&project, now_ms);
         let insert = insert::Insert { new, reserved };
-        Ok(match self.inserts(&project).call(insert).await? {
+        Ok(match self.inserts(&project).call_soon(insert).await? {
             insert::Outcome::Inserted(record) => {
                 forecasts.admitted(&project, now_ms);
                 Insertion::Inserted(record.task.clone())
@@ -199,7 +199,7 @@ impl Tasks for PostgresStore {
             failure,
             retention_ms,
         };
-        Ok(match self.acts.call(cancel).await? {
+        Ok(match self.acts.call_soon(cancel).await? {
             acts::Outcome::Cancelled(record) => Cancellation::Cancelled(record.task.clone()),
             acts::Outcome::AlreadyFinished(record) => {
                 Cancellation::AlreadyFinished(record.task.clone())
@@ -210,7 +210,7 @@ impl Tasks for PostgresStore {
 
     async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError> {
         let project = project.to_owned();
-        self.acts.call(acts::Delete { project, id }).await
+        self.acts.call_soon(acts::Delete { project, id }).await
     }
 
     async fn settle_deleted(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
