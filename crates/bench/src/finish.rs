@@ -38,6 +38,7 @@ fn request() -> ClaimRequest {
         project_slots_max: CLAIMED,
         long_tasks: None,
         attempts_max: 3,
+        is_settled: true,
         lease_ms: LEASE_MS,
     }
 }

@@ -23,6 +23,9 @@ pub struct ClaimRequest {
     pub long_tasks: Option<LongTasks>,
     /// Maximum number of runs of one task: the last one after a death runs alone.
     pub attempts_max: u32,
+    /// Whether the worker's process has lived for long enough, or follows a clean stop, so that it may make a task's last
+    /// run after a death. Otherwise such a task waits, and with it those behind it in its project.
+    pub is_settled: bool,
     /// Length of the lease in milliseconds.
     pub lease_ms: u64,
 }

@@ -109,10 +109,9 @@ pub trait Work: Reads {
     async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError>;
 
     /// Number of starts in a row, including this one, that followed a death of the previous
-    /// process: 0 after a clean stop, and if many processes share the store. A completed task ends
-    /// the series. Until then, no task is claimed for its last attempt after a death, since another
-    /// death would fail it.
-    fn unclean_starts(&self) -> u64;
+    /// process: 0 after a clean stop. `None` if many processes share the store: nothing is known of
+    /// this one.
+    fn unclean_starts(&self) -> Option<u64>;
 
     /// Ends the series of unclean starts: this process has lived long enough.
     ///

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::Standstill;
+use kinora_contract::{Standstill, Stopwatch};
 use kinora_store::{Claim, ClaimRequest, LongTasks, Outage};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -20,6 +20,7 @@ use crate::room::Admission;
 use crate::run::{Claimed, run_task};
 use crate::short_slot::ShortSlot;
 use crate::slot::EnginePermits;
+use crate::start::is_settled;
 use crate::worker::Worker;
 
 /// How often to poll the store without a hint.
@@ -79,6 +80,8 @@ struct Claims {
     leftovers: Arc<Semaphore>,
     short_slot: ShortSlot,
     outage: Outage,
+    /// Since the process has begun to claim.
+    lived: Stopwatch,
     runs: JoinSet<()>,
 }
 
@@ -89,6 +92,7 @@ impl Claims {
             leftovers: Arc::new(Semaphore::new(worker.settings.slots.max(1))),
             short_slot: ShortSlot::new(worker.settings.slots, worker.settings.short_slot_memory),
             outage: Outage::of("claims", &worker.clock),
+            lived: Stopwatch::start(&worker.patience),
             runs: JoinSet::new(),
             worker,
             keeper,
@@ -111,7 +115,8 @@ impl Claims {
                 continue;
             }
             let long_tasks = self.short_slot.long_tasks(queue, patience.steady());
-            if !has_room(&self.worker, queue, long_tasks).await {
+            let mut request = self.request(&queue.models, long_tasks);
+            if !has_room(&self.worker, queue, &request).await {
                 continue;
             }
             let seats = queue.free_seats(slots.len(), &patience);
@@ -119,7 +124,7 @@ impl Claims {
                 continue;
             }
             let asked_ms = self.worker.clock.steady_ms();
-            let request = request(&self.worker, &queue.models, seats.len(), long_tasks);
+            request.count = seats.len();
             let asked = ask(&self.worker, request, &self.outage).await;
             let Some(claims) = asked else { continue };
             queue.note_turn(patience.steady());
@@ -136,6 +141,22 @@ impl Claims {
         }
         while self.runs.try_join_next().is_some() {}
         has_any
+    }
+
+    /// A claim of one task of these models.
+    fn request(&self, models: &[String], long_tasks: Option<LongTasks>) -> ClaimRequest {
+        let settings = &self.worker.settings;
+        ClaimRequest {
+            worker: settings.name.clone(),
+            models: models.to_vec(),
+            count: 1,
+            slots: settings.slots.max(1),
+            project_slots_max: settings.project_slots_max,
+            long_tasks,
+            attempts_max: settings.attempts_max,
+            is_settled: is_settled(&self.worker, self.lived.elapsed()),
+            lease_ms: settings.lease_ms,
+        }
     }
 
     fn start(&mut self, claimed: Claimed, slot: OwnedSemaphorePermit, mut seat: EngineSeat) {
@@ -175,7 +196,7 @@ fn in_turn(queues: &[Queue], now: Duration) -> Vec<usize> {
 
 /// Whether the engine of a queue has room. If others must leave first, and a task waits for it, they begin to: it is
 /// claimed in a later turn, so that no task is held while an engine leaves.
-async fn has_room(worker: &Worker, queue: &Queue, long_tasks: Option<LongTasks>) -> bool {
+async fn has_room(worker: &Worker, queue: &Queue, one: &ClaimRequest) -> bool {
     let Some(berth) = &queue.berth else {
         return true;
     };
@@ -184,8 +205,7 @@ async fn has_room(worker: &Worker, queue: &Queue, long_tasks: Option<LongTasks>)
         Admission::Closed => return false,
         Admission::Full => {}
     }
-    let one = request(worker, &queue.models, 1, long_tasks);
-    match worker.work.has_claimable(&one).await {
+    match worker.work.has_claimable(one).await {
         Ok(true) => berth.invite(worker.patience.steady()),
         Ok(false) => berth.note_turn(worker.patience.steady()),
         Err(error) => tracing::debug!(%error, "waiting tasks of an engine without room not read"),
@@ -212,25 +232,6 @@ fn with_free_slots(
 ) -> Vec<OwnedSemaphorePermit> {
     let others = std::iter::from_fn(|| slots.clone().try_acquire_owned().ok());
     std::iter::once(first).chain(others).collect()
-}
-
-/// A claim of up to `count` tasks of these models.
-fn request(
-    worker: &Worker,
-    models: &[String],
-    count: usize,
-    long_tasks: Option<LongTasks>,
-) -> ClaimRequest {
-    ClaimRequest {
-        worker: worker.settings.name.clone(),
-        models: models.to_vec(),
-        count,
-        slots: worker.settings.slots.max(1),
-        project_slots_max: worker.settings.project_slots_max,
-        long_tasks,
-        attempts_max: worker.settings.attempts_max,
-        lease_ms: worker.settings.lease_ms,
-    }
 }
 
 /// Claims tasks; `None` if the store refuses.

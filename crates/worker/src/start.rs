@@ -13,7 +13,7 @@ const SETTLE_AGAIN_EVERY: Duration = Duration::from_secs(5);
 
 /// Waits if two or more starts in a row followed a death of the process.
 pub(crate) async fn pause_after_unclean_starts(worker: &Worker, shutdown: &Shutdown) {
-    let unclean_starts = worker.work.unclean_starts();
+    let unclean_starts = worker.work.unclean_starts().unwrap_or(0);
     let pause = pause(unclean_starts, worker.settings.start_pause_max);
     if pause.is_zero() {
         return;
@@ -39,9 +39,16 @@ fn pause(unclean_starts: u64, pause_max: Duration) -> Duration {
     doubled.map_or(pause_max, |times| (PAUSE_MIN * times).min(pause_max))
 }
 
+/// Whether a process that has lived for so long may make last attempts after a death: if something
+/// kills it again and again, that attempt would fail a task that is not the cause. A completed task
+/// proves nothing, since short tasks end between two deaths.
+pub(crate) fn is_settled(worker: &Worker, lived: Duration) -> bool {
+    worker.work.unclean_starts() == Some(0) || lived >= worker.settings.settled_after
+}
+
 /// Ends the series of unclean starts once the process has lived long enough.
 pub(crate) async fn settle(worker: &Worker, shutdown: &Shutdown) {
-    let unclean_starts = worker.work.unclean_starts();
+    let unclean_starts = worker.work.unclean_starts().unwrap_or(0);
     if unclean_starts == 0 {
         return;
     }
@@ -49,7 +56,7 @@ pub(crate) async fn settle(worker: &Worker, shutdown: &Shutdown) {
     tracing::info!(
         unclean_starts,
         ?after,
-        "started after a crash; last attempts wait until this process has run for a while or completed a task"
+        "started after a crash; last attempts wait until this process has run for a while"
     );
     let settle = async {
         tokio::time::sleep(after).await;

@@ -2,8 +2,7 @@
 //! it has another attempt. The last attempt is used up only by a death during which the task ran
 //! alone, so that an innocent task does not fail because of a neighbour that kills the process. The
 //! claims ensure that such a task runs alone ([`runs_alone`]), and that it does so only in a
-//! process that has lived for a while or has completed a task since the last death: a crash loop
-//! has other causes. Pure: every store uses this.
+//! process that has lived for a while: a crash loop has other causes. Pure: every store uses this.
 
 /// The verdict on a task whose worker died or hung.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -181,6 +181,36 @@ fn p05_a_process_that_is_killed_young_ends_no_task() {
     assert_none_failed(&data, &ids[..1]);
 }
 
+/// A task of another project ends in each life: that says nothing of the one that is killed.
+#[test]
+fn p05_a_crash_loop_that_completes_short_tasks_ends_no_innocent_task() {
+    const KILLS: usize = 5;
+    let data = DataFolder::default();
+    let mut id = None;
+    for life in 0..KILLS {
+        let server = Setup::on(&data)
+            .set("KINORA_WORKER_SLOTS", 2)
+            .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
+            .set("KINORA_WORKER_SETTLED_AFTER_SECONDS", 3_600)
+            .start();
+        let client = server.client();
+        let id = id.get_or_insert_with(|| client.submit(&slow()).id().to_owned());
+        let newcomer = server.newcomer();
+        if life < ATTEMPTS_MAX - 1 {
+            until("its work", || (starts(&server, id) > 0).then_some(()));
+        }
+        newcomer.wait_completed(newcomer.submit(&quick("kinora-b1")).id());
+        let next = newcomer.submit(&quick("kinora-b1"));
+        until("another short task, or the last attempt", || {
+            let ended = newcomer.video(next.id()).is_finished();
+            (ended || starts(&server, id) > usize::from(life < ATTEMPTS_MAX - 1)).then_some(())
+        });
+        assert_ne!(client.video(id).status(), "failed", "in life {life}");
+        server.kill();
+    }
+    assert_none_failed(&data, &[id.unwrap()]);
+}
+
 /// They go on when the service lives.
 fn assert_none_failed(data: &DataFolder, ids: &[String]) {
     let server = Setup::on(data)

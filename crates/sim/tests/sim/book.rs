@@ -18,6 +18,8 @@ pub(crate) struct Known {
     pub(crate) held: Option<Held>,
     /// Deaths of its worker so far.
     pub(crate) deaths: u32,
+    /// Whether the store has a ticket of it; `None` after an answer that was lost.
+    pub(crate) has_ticket: Option<bool>,
 }
 
 impl Known {
@@ -77,6 +79,8 @@ pub(crate) enum Cause {
         progress: u8,
         /// What was left to the engine or to a reference.
         decided: Option<Box<VideoSpec>>,
+        /// Whether it came with a ticket.
+        has_ticket: bool,
         until_ms: u64,
         told: bool,
     },
@@ -167,6 +171,7 @@ impl Book {
             task: task.clone(),
             held: None,
             deaths: 0,
+            has_ticket: Some(false),
         };
         self.tasks.insert(task.id, known);
     }

@@ -116,6 +116,25 @@ impl Book {
             task: found.clone(),
             held,
             deaths,
+            has_ticket: self.has_ticket(known),
+        }
+    }
+
+    /// Whether the store has a ticket of the task now.
+    fn has_ticket(&self, known: &Known) -> Option<bool> {
+        let kept = self.causes.iter().filter_map(|cause| match cause {
+            Cause::Renewed {
+                lease,
+                has_ticket: true,
+                told,
+                ..
+            } if known.is_held_by(lease) => Some(*told),
+            _ => None,
+        });
+        match kept.max() {
+            Some(true) => Some(true),
+            Some(false) => known.has_ticket.filter(|has_ticket| *has_ticket),
+            None => known.has_ticket,
         }
     }
 
@@ -219,10 +238,17 @@ impl Book {
     fn may_go_back(&self, known: &Known, found: &Task) -> bool {
         let attempt = known.task.attempt;
         let worker = known.held.as_ref().unwrap().worker;
+        let is_forgiven = found.attempt == attempt - 1;
         // The last attempt is forgiven to one that had company.
-        let after_death = match attempt < ATTEMPTS_MAX {
+        let of_own = match attempt < ATTEMPTS_MAX {
             true => found.attempt == attempt,
-            false => found.attempt == attempt - 1 && !self.was_alone(found.id, worker),
+            false => is_forgiven && !self.was_alone(found.id, worker),
+        };
+        // Each is forgiven to one whose job is at another server.
+        let after_death = match self.has_ticket(known) {
+            Some(true) => is_forgiven,
+            Some(false) => of_own,
+            None => is_forgiven || of_own,
         };
         let mut died = false;
         let explained = self.causes.iter().any(|cause| match cause {

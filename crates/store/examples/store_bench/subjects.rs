@@ -128,6 +128,7 @@ pub(crate) fn claiming_one(worker: u64) -> ClaimRequest {
         project_slots_max: 0,
         long_tasks: None,
         attempts_max: 3,
+        is_settled: true,
         lease_ms: 30_000,
     }
 }

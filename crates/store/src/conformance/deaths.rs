@@ -3,9 +3,9 @@
 use kinora_contract::{Clock as _, FailureCode, Phase, State};
 
 use super::bench::Bench;
-use super::fixtures::{LEASE_MS, MODELS, RETENTION_MS, claiming, id, of_model, sweep_at};
+use super::fixtures::{LEASE_MS, MODELS, RETENTION_MS, claiming, id, of_model, renewal, sweep_at};
 use super::{Harness, Site};
-use crate::{Attempt, Claim, ClaimRequest, SweepRequest};
+use crate::{Attempt, Claim, ClaimRequest, Renewal, SweepRequest};
 
 /// A worker's claims for these models.
 async fn claim(stores: &Site, models: &[&str], attempts_max: u32) -> Vec<Claim> {
@@ -65,6 +65,60 @@ pub async fn a_last_attempt_is_made_alone_and_used_up_alone(harness: &impl Harne
         let phase = stores.task(project, number).await.state.phase();
         assert_eq!(phase, Phase::Completed, "{number}");
     }
+}
+
+/// Its project waits with such a task; others do not.
+pub async fn no_last_attempt_is_made_in_a_process_that_may_be_in_a_crash_loop(
+    harness: &impl Harness,
+) {
+    let stores = harness.open("store").await;
+    let young = || ClaimRequest {
+        is_settled: false,
+        ..claiming(4)
+    };
+    let claimed = async || {
+        let claims = stores.work.claim(young()).await.unwrap();
+        claims
+            .into_iter()
+            .map(|claim| claim.task.id)
+            .collect::<Vec<_>>()
+    };
+    let is_claimable = async || stores.work.has_claimable(&young()).await.unwrap();
+    stores.submit(1, "one").await;
+    for _ in 1..=2 {
+        assert_eq!(claimed().await, [id(1)]);
+        assert_eq!(die(&stores, 3).await, (1, 0));
+    }
+    stores.submit(2, "one").await;
+    assert!(!is_claimable().await);
+    stores.submit(3, "two").await;
+    assert!(is_claimable().await);
+    // However many others it completes.
+    let other = stores.work.claim(young()).await.unwrap();
+    assert_eq!((other.len(), other[0].task.id), (1, id(3)));
+    stores.complete(&other[0]).await.unwrap();
+    assert!(!is_claimable().await);
+    assert_eq!(claimed().await, []);
+    let alone = claim(&stores, &MODELS, 3).await;
+    assert_eq!((alone.len(), alone[0].task.id), (1, id(1)));
+}
+
+/// Its job goes on there, and a later attempt follows it.
+pub async fn no_death_counts_against_a_task_that_runs_at_another_server(harness: &impl Harness) {
+    let stores = harness.open("store").await;
+    stores.submit(1, "one").await;
+    for _ in 1..=5 {
+        let claims = claim(&stores, &MODELS, 3).await;
+        assert_eq!((claims.len(), claims[0].task.attempt), (1, 1));
+        let ticket = Renewal {
+            ticket: Some("job 7".into()),
+            ..renewal(1)
+        };
+        stores.renew(&claims[0].lease, ticket).await.unwrap();
+        assert_eq!(die(&stores, 3).await, (1, 0));
+    }
+    let last = claim(&stores, &MODELS, 3).await;
+    stores.complete(&last[0]).await.unwrap();
 }
 
 /// Even if there is only one attempt.

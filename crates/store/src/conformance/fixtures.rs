@@ -121,6 +121,7 @@ pub fn claiming(count: usize) -> ClaimRequest {
         project_slots_max: 0,
         long_tasks: None,
         attempts_max: 3,
+        is_settled: true,
         lease_ms: LEASE_MS,
     }
 }

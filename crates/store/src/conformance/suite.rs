@@ -124,6 +124,8 @@ macro_rules! conformance_suite {
             quota: a_sweep_may_spare_the_leases,
             quota: an_ended_task_keeps_no_inputs,
             deaths: a_last_attempt_is_made_alone_and_used_up_alone,
+            deaths: no_last_attempt_is_made_in_a_process_that_may_be_in_a_crash_loop,
+            deaths: no_death_counts_against_a_task_that_runs_at_another_server,
             deaths: a_last_attempt_with_company_is_forgiven,
             deaths: attempts_that_broke_do_not_make_a_task_run_alone,
             deaths: a_task_that_is_to_run_alone_holds_back_all_models,

@@ -190,7 +190,7 @@ impl Work for FaultyStore {
         self.call(Method::Release, call).await
     }
 
-    fn unclean_starts(&self) -> u64 {
+    fn unclean_starts(&self) -> Option<u64> {
         self.inner.work.unclean_starts()
     }
 

@@ -80,7 +80,7 @@ impl Operation for Claimable {
         let part = reach(request, long, batch).await?;
         let awaited = awaited(request, batch).await?;
         let running = part.index.running().map(|record| &**record);
-        let has_next = part.index.next(request, long, |_| false).is_some();
+        let has_next = part.index.next(request, long).is_some();
         let awaited = awaited.as_deref();
         let leads = Claiming::leads_to_task(request, &batch.now, running, awaited, has_next);
         batch.part = Some(part);
@@ -188,7 +188,7 @@ fn claim(
 impl Part {
     /// The task to claim next.
     fn next(&self, request: &ClaimRequest, claiming: &Claiming<'_>) -> Option<&Arc<Record>> {
-        self.index.next(request, claiming.long_tasks(), |_| false)
+        self.index.next(request, claiming.long_tasks())
     }
 
     /// Whether unread tasks of the claimed task's project and model may be waiting.

@@ -1,6 +1,6 @@
 //! Tasks that run alone ([`judge_death`]): nothing is claimed beside one, and while one waits for
-//! its worker to finish everything else, that worker claims nothing. In a process that may be in a
-//! crash loop, none of them is claimed.
+//! its worker to finish everything else, that worker claims nothing. A process that may be in a
+//! crash loop claims none of them. A task whose job runs at another server is never the cause of a death.
 
 use std::collections::HashMap;
 
@@ -81,6 +81,11 @@ pub(crate) fn must_wait(record: &Record, request: &ClaimRequest) -> bool {
     runs_alone(record.deaths, record.task.attempt, request.attempts_max)
 }
 
+/// Whether this waiting task's next attempt must wait until the worker's process is known to be in no crash loop.
+pub(crate) fn is_too_early(record: &Record, request: &ClaimRequest) -> bool {
+    !request.is_settled && must_wait(record, request)
+}
+
 /// Number of running tasks per worker.
 pub(crate) struct Company(HashMap<String, usize>);
 
@@ -96,6 +101,9 @@ impl Company {
 
     /// The consequence of its worker's death for this running task.
     pub(crate) fn judge(&self, record: &Record, attempts_max: u32) -> Verdict {
+        if record.ticket.is_some() {
+            return Verdict::Spared;
+        }
         let lease = record.lease.as_ref();
         let alone = lease.is_none_or(|lease| {
             let running = self.0.get(&lease.worker).copied().unwrap_or(0);

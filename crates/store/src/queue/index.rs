@@ -102,18 +102,18 @@ impl Index {
     }
 
     /// The task to claim next: the first one of the project whose turn it is, unless the project
-    /// has reached its share of slots. A project whose first task is held back by `long`, or `is_held`, waits with it:
-    /// its tasks keep their order.
+    /// has reached its share of slots. A project whose first task is held back by `long`, or comes
+    /// too early for the worker, waits with it: its tasks keep their order.
     pub(crate) fn next(
         &self,
         request: &ClaimRequest,
         long: Option<LongTasks>,
-        is_held: impl Fn(&Record) -> bool,
     ) -> Option<&Arc<Record>> {
         let (models, share) = (&request.models, Share::of(request));
         let runs = self.runs_of(&request.worker);
-        let waits =
-            |record: &Record| long.is_some_and(|long| long.hold_back(record)) || is_held(record);
+        let waits = |record: &Record| {
+            long.is_some_and(|long| long.hold_back(record)) || alone::is_too_early(record, request)
+        };
         let may = |project: &str, id: TaskId| {
             let others_wait = || self.claimable.others_wait(models, project);
             let running = runs.get(project).copied().unwrap_or(0);

@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::ReferenceStore;
 use super::state::State;
 use crate::act::Act;
-use crate::queue::{Claiming, QueuePlace, Share};
+use crate::queue::{Claiming, QueuePlace, Share, alone};
 use crate::{
     Attempt, Claim, ClaimRequest, Fetch, FetchRequest, Fetched, Lease, LeaseLost, LongTasks,
     Outcome, Renewal, StoreError, Work,
@@ -104,8 +104,8 @@ impl Work for ReferenceStore {
     }
 
     /// Others may serve the store beside this process, so its deaths mean nothing.
-    fn unclean_starts(&self) -> u64 {
-        0
+    fn unclean_starts(&self) -> Option<u64> {
+        None
     }
 
     async fn settle(&self) -> Result<(), StoreError> {
@@ -188,7 +188,10 @@ impl State {
         let held_back = |record: &&Arc<Record>| {
             let own = claimable().filter(|other| other.task.project == record.task.project);
             let first = own.min_by_key(|other| QueuePlace::of(other));
-            first.is_some_and(|first| long.is_some_and(|long| long.hold_back(first)))
+            first.is_some_and(|first| {
+                long.is_some_and(|long| long.hold_back(first))
+                    || alone::is_too_early(first, request)
+            })
         };
         let may_start = |record: &&Arc<Record>| has_share(record) && !held_back(record);
         next_of(claimable().filter(may_start), |project| {

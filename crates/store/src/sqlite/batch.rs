@@ -221,11 +221,6 @@ impl<'a> Batch<'a> {
         });
     }
 
-    /// Records that the process is in no crash loop.
-    pub(super) fn end_unclean_starts(&mut self) {
-        self.standing.unsettled = false;
-    }
-
     /// Records a row that the caller's own statement has changed.
     pub(super) fn note(&mut self, id: TaskId, after: Option<Arc<Record>>) {
         let before = self.standing.queue.get(id).cloned();

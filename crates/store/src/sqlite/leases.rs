@@ -7,8 +7,8 @@ use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::job::{Job, Operation, unattended};
 use crate::act::Act;
-use crate::queue::{Claiming, alone};
-use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost, LongTasks};
+use crate::queue::Claiming;
+use crate::{Attempt, Claim, ClaimRequest, Lease, LeaseLost};
 
 impl Operation for ClaimRequest {
     type Output = Vec<Claim>;
@@ -42,17 +42,6 @@ impl Operation for ClaimRequest {
             .map(|claim| unattended(release(claim.lease)))
             .collect()
     }
-}
-
-/// The task to claim next. In a process that may be in a crash loop, projects wait with a task that must run alone.
-fn next<'b>(
-    request: &ClaimRequest,
-    long: Option<LongTasks>,
-    batch: &'b Batch<'_>,
-) -> Option<&'b Arc<Record>> {
-    let is_unsettled = batch.standing().unsettled;
-    let is_held = |record: &Record| is_unsettled && alone::must_wait(record, request);
-    batch.queue().next(request, long, is_held)
 }
 
 /// Whether a claim leads to a task.
@@ -93,13 +82,7 @@ impl Operation for Leased {
             return Ok(Err(LeaseLost::Withdrawn));
         };
         match batch.apply(&before, self.act.at(&batch.now))? {
-            Ok(after) => {
-                if matches!(after.task.state, State::Completed(_)) {
-                    // A process that completes a task is not in a crash loop.
-                    starts::Settle.apply(batch)?;
-                }
-                Ok(Ok(()))
-            }
+            Ok(_) => Ok(Ok(())),
             Err(Refused::LeaseLost(lost)) => Ok(Err(lost)),
             Err(refused) => Err(Fault::Corrupt(format!("{}: {refused}", self.task))),
         }

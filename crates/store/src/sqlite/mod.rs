@@ -144,11 +144,10 @@ impl SqliteStore {
             clock.clone(),
         ));
         let unavailable = |fault| schema::unavailable(StoreError::from(fault));
-        let mut standing =
+        let standing =
             recover::recover(&conn, &memory, options, clock.read()).map_err(unavailable)?;
         let unclean_starts = starts::begin(&conn);
         workers::forget(&conn);
-        standing.unsettled = unclean_starts > 0;
         let identity = rows::counter(&conn, "identity").map_err(unavailable)?;
         let log = Log::default();
         // Includes everything that the recovery has written.

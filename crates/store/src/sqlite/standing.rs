@@ -16,8 +16,6 @@ pub(super) struct Standing {
     pub(super) queue: Index,
     /// Stored bytes and tasks of all projects.
     pub(super) usages: Usages,
-    /// Whether this process follows one that died, and may die too.
-    pub(super) unsettled: bool,
     /// Ids of the last accepted tasks of projects; read again after a transaction that failed.
     pub(super) newest: HashMap<String, TaskId>,
     /// Largest issued place.

@@ -65,8 +65,6 @@ impl Operation for Settle {
             "UPDATE counters SET value = 0 WHERE name = 'unclean_starts' AND value > 0",
         )?;
         query.execute([])?;
-        // Even if the transaction fails: the process has shown that it lives.
-        batch.end_unclean_starts();
         Ok(())
     }
 }

@@ -190,7 +190,7 @@ impl Bench {
                 clock_settle_ms: 0,
                 attempts_max: 3,
                 start_pause_max: Duration::from_secs(10),
-                settled_after: Duration::from_secs(60),
+                settled_after: Duration::ZERO,
                 recorder: RecorderOptions {
                     encoder_threads: 1,
                     ..RecorderOptions::default()

@@ -23,6 +23,7 @@ pub(crate) async fn claim_and_die(bench: &Bench, lease_ms: u64) {
         slots: usize::MAX,
         project_slots_max: 0,
         long_tasks: None,
+        is_settled: true,
         attempts_max: 3,
         lease_ms,
     };

@@ -57,6 +57,7 @@ impl SeenStore {
         let (witness, worker) = (&self.way.witness, self.way.pulse.k);
         let until_ms = witness.clock.steady_ms() + LEASE_MS;
         let (progress, decided) = (renewal.progress, renewal.decided.clone());
+        let has_ticket = renewal.ticket.is_some();
         let held = witness.book().holds(lease);
         let done = self.inner.work.renew(lease, LEASE_MS, renewal).await;
         self.way
@@ -65,6 +66,7 @@ impl SeenStore {
             lease: lease.clone(),
             progress,
             decided,
+            has_ticket,
             until_ms,
             told: done.is_ok(),
         };
@@ -315,7 +317,7 @@ impl Work for SeenStore {
         self.way.there_and_back(call).await
     }
 
-    fn unclean_starts(&self) -> u64 {
+    fn unclean_starts(&self) -> Option<u64> {
         self.inner.work.unclean_starts()
     }
 

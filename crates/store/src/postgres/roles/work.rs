@@ -109,8 +109,8 @@ impl Work for PostgresStore {
     }
 
     /// Other processes also serve the store, so deaths of this one reveal nothing.
-    fn unclean_starts(&self) -> u64 {
-        0
+    fn unclean_starts(&self) -> Option<u64> {
+        None
     }
 
     async fn settle(&self) -> Result<(), StoreError> {

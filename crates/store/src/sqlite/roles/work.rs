@@ -105,8 +105,8 @@ impl Work for SqliteStore {
         self.act(lease.task, Act::Release { token, attempt }).await
     }
 
-    fn unclean_starts(&self) -> u64 {
-        self.unclean_starts
+    fn unclean_starts(&self) -> Option<u64> {
+        Some(self.unclean_starts)
     }
 
     async fn settle(&self) -> Result<(), StoreError> {
