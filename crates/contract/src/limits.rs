@@ -96,7 +96,7 @@ limits! {
     POLICY_REASON_CHARS_MAX: usize = 500, "characters", "Longest reason of a refusal by policy; longer ones are truncated";
     POLICY_RESULT_SECONDS: u64 = 120, "seconds", "Maximum time to ask the policy service about one result";
     ENGINE_MESSAGES_MAX: u64 = 10_000, "messages", "Maximum number of messages of an engine process in a job, in addition to those of its seconds";
-    ENGINE_MESSAGES_PER_SECOND_MAX: u64 = 1_000, "messages", "Further messages of an engine process for each second of the job";
+    ENGINE_MESSAGES_PER_SECOND_MAX: u64 = 10_000, "messages", "Further messages of an engine process for each second of the job";
     ENGINE_MESSAGE_CHARS_MAX: usize = 500, "characters", "Longest message of an engine process in the log; longer ones are truncated";
     ATTEMPTS_MAX: u32 = 3, "attempts", "Runs of one task before it fails with worker_lost";
     WEBHOOK_ATTEMPTS_MAX: u32 = 11, "attempts", "Maximum number of attempts to deliver an event to a webhook, over about 24 hours";

@@ -74,7 +74,7 @@ mod tests {
             ),
             (
                 r#"{"allow": false, "reason": "\u001b[2JNo\u0007 \u009b1m\u202eviolence.\u2066"}"#,
-                refused("[2JNo  1m violence."),
+                refused("[2JNo   1m violence."),
             ),
         ] {
             assert_eq!(verdict(body.as_bytes()).unwrap(), expected, "{body}");
