@@ -214,7 +214,8 @@ fn settings(k: usize) -> Settings {
         clock_settle_ms: SETTLE_MS,
         attempts_max: ATTEMPTS_MAX,
         start_pause_max: Duration::from_secs(10),
-        settled_after: Duration::from_millis(HOUR_MS / 60),
+        // Soon, so that lives have last attempts after deaths.
+        settled_after: Duration::from_secs(1),
         recorder: RecorderOptions::default(),
         marker: None,
         sealer: None,
