@@ -132,7 +132,8 @@ pub(crate) enum Command {
     FilmHost,
     /// Become an engine's command for the service that started this process; not for direct use.
     #[command(hide = true)]
-    CommandHost(CommandHostArgs),
+    #[command(name = "command-host")]
+    ProgramHost(CommandHostArgs),
 }
 
 /// Arguments of `kinora command-host`.
@@ -150,7 +151,7 @@ impl Command {
     pub(crate) const fn is_child(&self) -> bool {
         matches!(
             self,
-            Self::EngineHost | Self::FilmHost | Self::CommandHost(_)
+            Self::EngineHost | Self::FilmHost | Self::ProgramHost(_)
         )
     }
 

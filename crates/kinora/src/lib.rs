@@ -113,7 +113,7 @@ pub fn main() -> ExitCode {
         Command::Man(args) => manual::man(&args),
         Command::EngineHost => engine_host::run(),
         Command::FilmHost => engine_host::run_film(),
-        Command::CommandHost(args) => engine_host::run_command(&args),
+        Command::ProgramHost(args) => engine_host::run_command(&args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

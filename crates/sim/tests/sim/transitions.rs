@@ -62,18 +62,7 @@ impl Book {
             ),
             "P1: what was accepted has changed"
         );
-        assert!(
-            found.progress >= before.progress,
-            "P2: progress fell from {} to {} on {}",
-            before.progress,
-            found.progress,
-            before.id
-        );
-        let whole = matches!(found.state.phase(), Phase::Completed | Phase::Expired);
-        assert!(
-            found.progress < 100 || whole,
-            "P2: 100 is for completed tasks: {found:?}"
-        );
+        assert_progress(before, found);
         let phases = (before.state.phase(), found.state.phase());
         let mut deaths = known.deaths;
         let held = match phases {
@@ -393,4 +382,19 @@ fn tombstone_end(task: &Task) -> u64 {
     task.expires_at_ms
         .unwrap_or(u64::MAX)
         .saturating_add(TOMBSTONE_MS)
+}
+
+fn assert_progress(before: &Task, found: &Task) {
+    assert!(
+        found.progress >= before.progress,
+        "P2: progress fell from {} to {} on {}",
+        before.progress,
+        found.progress,
+        before.id
+    );
+    let whole = matches!(found.state.phase(), Phase::Completed | Phase::Expired);
+    assert!(
+        found.progress < 100 || whole,
+        "P2: 100 is for completed tasks: {found:?}"
+    );
 }

@@ -121,8 +121,14 @@ impl Connector {
         }
         let mark = format!("{:016x}", RandomState::new().build_hasher().finish());
         match self.connect_marked(None, Some(&mark)).await {
-            Ok(client) => {
-                let is_direct = prepare(&client, &mark).await?;
+            Ok(mut client) => {
+                let mut prepared = prepare(&client, &mark).await;
+                if prepared.is_err() {
+                    // Whoever ended this connection, as operators do, may leave the next one alone.
+                    client = self.connect_marked(None, Some(&mark)).await?;
+                    prepared = prepare(&client, &mark).await;
+                }
+                let is_direct = prepared?;
                 self.note_direct(is_direct);
                 Ok(Session::new(client, is_direct))
             }
