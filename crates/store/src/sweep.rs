@@ -33,6 +33,8 @@ pub struct SweepRequest {
     pub waiting_ms_max: Option<u64>,
     /// How long to keep a task that fails in this sweep.
     pub retention_ms: u64,
+    /// How long after its creation to keep a task that cannot be read, so that its end is not known: as long as any.
+    pub unreadable_ms: u64,
     /// How long requests for an expired task get 410.
     pub tombstone_ms: u64,
     /// Maximum number of rows of each kind, so that a sweep never blocks submits for long.

@@ -16,12 +16,12 @@ use async_trait::async_trait;
 use kinora_contract::{ManualClock, State};
 use kinora_store::conformance::bench::Bench;
 use kinora_store::conformance::fixtures::{
-    EXPIRY, NOW, RETENTION_MS, actor, cancelled, claiming, files as files_of, id, task,
+    EXPIRY, NOW, RETENTION_MS, actor, cancelled, claiming, files as files_of, id, sweep_at, task,
 };
 use kinora_store::conformance::{Harness, Site};
 use kinora_store::{
     Attempt, Idempotency, Insertion, NewKey, NewTask, OpenError, OpenOptions, Order, PageRequest,
-    Scope, SqliteOptions, StoreError, Stores, open, open_keys,
+    Scope, SqliteOptions, StoreError, Stores, SweepRequest, open, open_keys,
 };
 use rusqlite::Connection;
 
@@ -310,7 +310,12 @@ async fn a_task_of_a_newer_version_is_unreadable_alone() {
     let given_back = stores.work.release(&readable.lease, Attempt::Forgiven);
     given_back.await.unwrap();
     assert_eq!(stores.remove_files().await, readable.lease.file_keys());
-    // It can be deleted, and it ages: its files are given up.
+    // It can be deleted, and it ages, but not as a failed task would: its files are given up.
+    let kept = SweepRequest {
+        unreadable_ms: EXPIRY,
+        ..sweep_at(EXPIRY)
+    };
+    assert_eq!(stores.sweep_by(kept).await.expired, 0);
     assert_eq!(stores.sweep(EXPIRY).await.expired, 1);
     let published = files_of(&format!("token-{}", claim.lease.token));
     assert_eq!(stores.files_due().await, published);

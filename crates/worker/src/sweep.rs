@@ -129,6 +129,7 @@ impl Sweeper {
             spares_leases: self.failed || self.stall.spares_leases(now),
             waiting_ms_max: waiting_ms_max.map(|max| max.saturating_add(lag_ms(max))),
             retention_ms: settings.failed_retention_ms,
+            unreadable_ms: settings.retention_ms,
             tombstone_ms: settings.tombstone_ms,
             batch: BATCH,
         }

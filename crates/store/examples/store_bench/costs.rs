@@ -237,6 +237,7 @@ const fn sweep(due_ms: u64) -> SweepRequest {
         spares_leases: true,
         waiting_ms_max: None,
         retention_ms: 500,
+        unreadable_ms: 500,
         tombstone_ms: u64::MAX,
         batch: BATCH,
     }

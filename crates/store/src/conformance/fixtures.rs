@@ -150,6 +150,7 @@ pub const fn sweep_at(now_ms: u64) -> SweepRequest {
         spares_leases: false,
         waiting_ms_max: None,
         retention_ms: 500,
+        unreadable_ms: 500,
         tombstone_ms: 10_000,
         batch: 100,
     }

@@ -188,7 +188,7 @@ async fn expire(
             Ok(Some(record)) => drop(batch.expect(&record, Event::Expired { now_ms })?),
             Ok(None) => continue,
             Err(Fault::Job(StoreError::Corrupt(text))) => {
-                let kept_until_ms = id.created_at_ms().saturating_add(request.retention_ms);
+                let kept_until_ms = id.created_at_ms().saturating_add(request.unreadable_ms);
                 if kept_until_ms > now_ms {
                     continue;
                 }

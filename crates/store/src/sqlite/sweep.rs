@@ -82,7 +82,7 @@ fn expire_one(
     seq: i64,
 ) -> Done<bool> {
     let found = rows::find(batch.conn, id);
-    let kept_until_ms = id.created_at_ms().saturating_add(request.retention_ms);
+    let kept_until_ms = id.created_at_ms().saturating_add(request.unreadable_ms);
     if matches!(found, Ok(None) | Err(Fault::Corrupt(_))) && kept_until_ms > now_ms {
         return Ok(false);
     }

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use kinora_contract::{ManualClock, State};
 use kinora_store::conformance::bench::Bench as _;
-use kinora_store::conformance::fixtures::{NOW, actor, claiming, id, with_images};
+use kinora_store::conformance::fixtures::{
+    EXPIRY, NOW, actor, claiming, id, sweep_at, with_images,
+};
 use kinora_store::{
-    NewKey, OpenError, OpenOptions, Scope, StoreError, migrate, open, open_keys, open_snapshot,
-    open_source,
+    NewKey, OpenError, OpenOptions, Scope, StoreError, SweepRequest, migrate, open, open_keys,
+    open_snapshot, open_source,
 };
 use kinora_test_postgres::Server;
 use tokio::sync::Barrier;
@@ -125,6 +127,22 @@ async fn a_damaged_task_is_not_claimable_and_hides_none_behind_it() {
     site.submit(2, "one").await;
     assert!(sees().await);
     assert_eq!(site.claim_one().await.task.id, id(2));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_damaged_task_ages_as_one_that_is_kept_for_longest() {
+    let url = database().await;
+    let site = open_now(&url).await;
+    site.submit(1, "one").await;
+    let claim = site.claim_one().await;
+    site.complete(&claim).await.unwrap();
+    Server::shared().run(&url, "UPDATE tasks SET spec = '{'");
+    let kept = SweepRequest {
+        unreadable_ms: EXPIRY,
+        ..sweep_at(EXPIRY)
+    };
+    assert_eq!(site.sweep_by(kept).await.expired, 0);
+    assert_eq!(site.sweep(EXPIRY).await.expired, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

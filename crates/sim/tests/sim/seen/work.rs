@@ -120,6 +120,7 @@ impl SeenStore {
             spares_leases: false,
             waiting_ms_max: None,
             retention_ms: RETENTION_MS,
+            unreadable_ms: RETENTION_MS,
             tombstone_ms: TOMBSTONE_MS,
             batch: 200,
         };
