@@ -205,10 +205,10 @@ async fn p10_a_clock_that_jitters_costs_no_attempt_and_delays_no_rescue() {
             worker.renew(&claim.lease, renewal(0)).await.unwrap();
         }
     }
-    for round in 0..4 {
-        assert_eq!(sweep(&api).await, Swept::default(), "{round}");
+    for step_ms in &STEPS[..4] {
+        assert_eq!(sweep(&api).await, Swept::default(), "{step_ms}");
         moved.pass(LEASE_MS / 4);
-        moved.step(STEPS[round]);
+        moved.step(*step_ms);
     }
     assert_eq!(sweep(&api).await.requeued, 1);
 }
