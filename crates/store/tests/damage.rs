@@ -210,7 +210,7 @@ async fn p03_a_gap_lasts_until_a_look_closes_it() {
     assert!(!holds(&stores, 10).await && holds(&stores, 15).await);
     // A task that is accepted ends it, and what lies before stays unknown over restarts.
     stores.submit(30, "one").await;
-    stores.submit(20, "one").await;
+    stores.submit(20, "two").await;
     assert!(holds(&stores, 15).await && !holds(&stores, 25).await && !holds(&stores, 40).await);
     drop(stores);
     let stores = copy.open().await;
@@ -228,14 +228,14 @@ async fn p03_a_gap_lasts_until_a_look_closes_it() {
 
 /// One task in each state: waiting (1), waiting after a run (2), completed (3), failed (4).
 async fn fill(stores: &Site) {
-    for number in 2..=4 {
+    for number in 1..=3 {
         stores.submit(number, "one").await;
     }
     let claims = stores.claim(3).await;
-    let done = claims.iter().find(|claim| claim.task.id == id(3)).unwrap();
+    let done = claims.iter().find(|claim| claim.task.id == id(2)).unwrap();
     stores.complete(done).await.unwrap();
-    stores.cancel("one", 4, RETENTION_MS).await;
-    stores.submit(1, "one").await;
+    stores.cancel("one", 3, RETENTION_MS).await;
+    stores.submit(4, "one").await;
 }
 
 async fn get(stores: &Site, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {

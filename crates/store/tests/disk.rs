@@ -246,7 +246,7 @@ async fn the_sums_are_those_of_the_rows() {
         let number = round * 10;
         let (first, twin, second, ()) = tokio::join!(
             stores.tasks.insert(task(number, "one")),
-            stores.tasks.insert(task(number, "one")),
+            stores.tasks.insert(task(number, "two")),
             stores.tasks.insert(task(number + 1, "one")),
             async { other.execute_batch("ROLLBACK").unwrap() },
         );
