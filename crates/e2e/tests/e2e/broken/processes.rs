@@ -75,6 +75,8 @@ fn p18_one_sick_device_of_eight_gets_probes_and_is_back_once_it_is_mended() {
     let client = server.client();
     assert_all_complete(&client, 40);
     let sick = until("the record of the sick one", || {
+        // On a busy machine its process may open last, and get few of the first ones.
+        assert_all_complete(&client, 8);
         let sick = place(&server, "device 0");
         (sick["state"] != "available").then_some(sick)
     });
