@@ -128,6 +128,21 @@ impl Inputs {
         }
     }
 
+    /// Replaces every URL by the empty text. The kinds and the number of the items stay.
+    pub fn clear_urls(&mut self) {
+        match self {
+            Self::Text => {}
+            Self::Frames { first, last } => {
+                *first = String::new();
+                *last = last.take().map(|_| String::new());
+            }
+            Self::References { images, audios } => {
+                let urls = images.iter_mut().chain(audios);
+                urls.for_each(|url| *url = String::new());
+            }
+        }
+    }
+
     /// The request's name for the item at `index` of [`Inputs::references`], such as
     /// `reference_images[1]`. A first frame is always `first_frame`, under whichever of its two
     /// names it was sent. `None` past the last item.

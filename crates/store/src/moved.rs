@@ -2,9 +2,9 @@
 //! texts as they are stored, so that even those of a newer version arrive unchanged. Leases and
 //! fetches are left behind: a running task waits again.
 
-use kinora_contract::lifecycle::{Record, References, reference_keys};
+use kinora_contract::lifecycle::{Record, References, kept_reference_keys};
 use kinora_contract::spec::SPEC_VERSION;
-use kinora_contract::{Inputs, Priority, State, StoredFile, Task, TaskId, UnixMs};
+use kinora_contract::{Priority, State, StoredFile, Task, TaskId, UnixMs};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, from_str, from_value};
 
@@ -198,9 +198,7 @@ impl MovedTask {
     #[must_use]
     pub fn references(&self) -> Vec<String> {
         match self.record() {
-            Ok(Some(record)) if record.task.spec.inputs != Inputs::Text => {
-                reference_keys(&record.task)
-            }
+            Ok(Some(record)) => kept_reference_keys(&record.task),
             _ => Vec::new(),
         }
     }

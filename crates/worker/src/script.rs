@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Inputs, State, Task, TaskId, VideoSpec};
+use kinora_contract::{State, Task, TaskId, VideoSpec};
 use kinora_engine::{Description, SCRIPT_LINKS_MAX};
 use kinora_store::StoreError;
 use tokio_util::sync::CancellationToken;
@@ -61,7 +61,7 @@ async fn look_up(
     Ok(found.filter(|task| task.project == project))
 }
 
-/// The specs that led to the video of `last`, oldest first. Empty if one is unknown, was rendered
+/// The specs that led to the video of `last`, oldest first. Empty if one is unknown or has expired, was rendered
 /// by another engine than `engine` (its full name), or there are too many.
 async fn script(
     worker: &Worker,
@@ -71,11 +71,17 @@ async fn script(
     let mut links = Vec::new();
     let mut link = Some(last);
     while let Some(task) = link {
-        if task.engine.as_deref() != Some(engine) || links.len() == SCRIPT_LINKS_MAX {
+        // An expired task has lost its words.
+        let is_whole = matches!(task.state, State::Completed(_));
+        let is_own = task.engine.as_deref() == Some(engine);
+        if !is_whole || !is_own || links.len() == SCRIPT_LINKS_MAX {
             return Ok(Vec::new());
         }
         let before = task.spec.edit.as_ref().map(|edit| edit.task_id);
-        links.push(Arc::new(without_urls(task.spec.clone())));
+        // Engines see no URLs of other tasks.
+        let mut spec = task.spec.clone();
+        spec.inputs.clear_urls();
+        links.push(Arc::new(spec));
         let Some(id) = before else {
             links.reverse();
             return Ok(links);
@@ -83,19 +89,4 @@ async fn script(
         link = look_up(worker, &task.project, id).await?;
     }
     Ok(Vec::new())
-}
-
-/// The spec with placeholders for its references: engines see no URLs of other tasks.
-fn without_urls(mut spec: VideoSpec) -> VideoSpec {
-    match &mut spec.inputs {
-        Inputs::Text => {}
-        Inputs::Frames { first, last } => {
-            first.clear();
-            *last = last.take().map(|_| String::new());
-        }
-        Inputs::References { images, audios } => {
-            images.iter_mut().chain(audios).for_each(String::clear);
-        }
-    }
-    spec
 }

@@ -34,7 +34,17 @@ pub fn reference_keys(task: &Task) -> Vec<String> {
     reference_keys_of(task.id, &task.spec)
 }
 
-/// The same for a task of which only the identifier and the spec are known.
+/// The references that are kept for `task` now: while it is unfinished, and for a draft's final.
+#[must_use]
+pub fn kept_reference_keys(task: &Task) -> Vec<String> {
+    if keeps_references(task) {
+        reference_keys(task)
+    } else {
+        Vec::new()
+    }
+}
+
+/// [`reference_keys`] of a task of which only the identifier and the spec are known.
 #[must_use]
 pub fn reference_keys_of(task: TaskId, spec: &VideoSpec) -> Vec<String> {
     (0..spec.inputs.references().len())
@@ -81,7 +91,7 @@ pub fn names_file(task: &Task, key: &str) -> bool {
         State::Completed(artifact) => {
             let files = [&artifact.video, &artifact.thumbnail, &artifact.spritesheet];
             files.iter().any(|file| file.key == key)
-                || keeps_references(task) && reference_keys(task).iter().any(|own| own == key)
+                || kept_reference_keys(task).iter().any(|own| own == key)
         }
         State::Failed(_) | State::Expired => false,
     }

@@ -19,7 +19,8 @@ pub use effects::{CallOff, Effects, Hints};
 pub use ending::Ending;
 pub use event::{Event, FetchOutcome, Outcome, Refused, Renewal};
 pub use files::{
-    MARKS, TASK_FILES, mark_key, names_file, reference_keys, reference_keys_of, task_of_file,
+    MARKS, TASK_FILES, kept_reference_keys, mark_key, names_file, reference_keys,
+    reference_keys_of, task_of_file,
 };
 pub use lease::{Attempt, Held, Lease, LeaseLost};
 pub use record::{Record, References};

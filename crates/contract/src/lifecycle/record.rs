@@ -215,16 +215,18 @@ impl Record {
     }
 }
 
-/// Drops data that nobody can request any more: the inputs of an ended task, unless it is a draft
-/// whose final may need them; and all texts of an expired one, which only answers 410.
+/// Drops data that nobody can request any more: the addresses of an ended task's references, unless
+/// it is a draft whose final may need them; and all texts of an expired one, which only answers 410.
+/// The kinds and the number of references stay: an edit of the video depends on what it was made
+/// from.
 fn shed(task: &mut Task) {
     if keeps_references(task) {
         return;
     }
-    task.spec.inputs = Inputs::Text;
-    task.spec.negative_prompt = None;
+    task.spec.inputs.clear_urls();
     if matches!(task.state, State::Expired) {
         task.spec.prompt = String::new();
+        task.spec.negative_prompt = None;
         task.metadata = BTreeMap::new();
     }
 }

@@ -25,6 +25,7 @@ mod devices;
 mod dice;
 mod documents;
 mod durability;
+mod edit_sources;
 mod engine_checks;
 mod events;
 mod examples;

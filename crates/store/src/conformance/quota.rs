@@ -1,6 +1,6 @@
 //! Usage is counted exactly and limited; a task that waits too long fails with that reason.
 
-use kinora_contract::{FailureCode, Inputs, State};
+use kinora_contract::{FailureCode, State};
 
 use super::bench::Bench;
 use super::fixtures::{EXPIRY, NOW, RETENTION_MS, artifact, id, sweep_at, task, with_images};
@@ -165,9 +165,9 @@ pub async fn a_sweep_may_spare_the_leases(harness: &impl Harness) {
     assert_eq!(stores.sweep(EXPIRY).await.requeued, 1);
 }
 
-/// Data that an ended task still serves is kept; its inputs are dropped, unless a final may need
-/// them.
-pub async fn an_ended_task_keeps_no_inputs(harness: &impl Harness) {
+/// An ended task loses the addresses of its references, unless a final may need them; what it was
+/// made from can still be told until it expires.
+pub async fn an_ended_task_keeps_no_addresses(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut draft = with_image(2);
     draft.spec.draft = true;
@@ -184,14 +184,21 @@ pub async fn an_ended_task_keeps_no_inputs(harness: &impl Harness) {
     stores.cancel("one", 3, RETENTION_MS).await;
     for (number, keeps) in [(1, false), (2, true), (3, false)] {
         let spec = stores.task("one", number).await.spec.clone();
-        assert_eq!(spec.inputs != Inputs::Text, keeps, "{number}");
-        assert_eq!(spec.negative_prompt.is_some(), keeps, "{number}");
-        assert_eq!(spec.prompt, task(number, "one").spec.prompt);
+        let asked = with_image(number).spec;
+        let mut expected = asked.inputs.clone();
+        if !keeps {
+            expected.clear_urls();
+        }
+        assert_eq!(spec.inputs, expected, "{number}");
+        assert_eq!(
+            (&spec.prompt, &spec.negative_prompt),
+            (&asked.prompt, &asked.negative_prompt)
+        );
     }
     stores.sweep(EXPIRY).await;
     let expired = stores.task("one", 2).await;
     assert_eq!(
-        (&expired.spec.inputs, &*expired.spec.prompt),
-        (&Inputs::Text, "")
+        (&*expired.spec.prompt, &expired.spec.negative_prompt),
+        ("", &None)
     );
 }

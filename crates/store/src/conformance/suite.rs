@@ -122,7 +122,7 @@ macro_rules! conformance_suite {
             quota: what_a_project_stores_is_bounded,
             quota: a_task_that_waits_too_long_expires,
             quota: a_sweep_may_spare_the_leases,
-            quota: an_ended_task_keeps_no_inputs,
+            quota: an_ended_task_keeps_no_addresses,
             deaths: a_last_attempt_is_made_alone_and_used_up_alone,
             deaths: no_last_attempt_is_made_in_a_process_that_may_be_in_a_crash_loop,
             deaths: no_death_counts_against_a_task_that_runs_at_another_server,

@@ -232,9 +232,7 @@ mod tests {
     #[test]
     fn an_ended_task_takes_what_its_object_needs() {
         let record = fat(1);
-        assert_eq!(record.task.spec.inputs, Inputs::Text);
-        assert_eq!(record.task.spec.negative_prompt, None);
-        assert!((20_000..25_000).contains(&record.memory_bytes()));
+        assert!((30_000..35_000).contains(&record.memory_bytes()));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use kinora_contract::{Artifact, Edit, FailureCode, TaskId, VideoSpec};
+use kinora_contract::{Artifact, Edit, FailureCode, Phase, TaskId, VideoSpec};
 use kinora_engine::SCRIPT_LINKS_MAX;
 
-use crate::bench::{Bench, MODEL, Running, spec};
+use crate::bench::{Bench, MODEL, RETENTION_MS, Running, spec};
 use crate::engines::{Act, Puppet};
 
 /// The models of engines that make a final from its draft's video, and from the spec alone.
@@ -191,6 +191,24 @@ async fn an_edit_is_told_how_its_source_was_made_from_the_very_beginning() {
     bench.completes(id).await;
     assert!(last_script(&engine).is_empty());
     assert_eq!(engine.sources().last(), Some(&Some(4)));
+    running.drained().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_expired_beginning_has_lost_its_words_and_ends_the_script() {
+    let (bench, engine) = (Bench::new(), Arc::new(Puppet::new(Act::Good)));
+    let running = Running::start(bench.worker(&engine));
+    let first = chain(&bench, &[MODEL]).await[0];
+    bench.clock.advance(RETENTION_MS / 2);
+    let second = bench.submit_spec(edit_of(first, MODEL)).await;
+    bench.completes(second).await;
+    bench.clock.advance(RETENTION_MS / 2 + 1);
+    bench.reaches(first, Phase::Expired).await;
+    let third = bench.submit_spec(edit_of(second, MODEL)).await;
+    bench.completes(third).await;
+    assert!(last_script(&engine).is_empty());
+    // It is given the frames.
+    assert!(engine.sources().last().unwrap().is_some());
     running.drained().await;
 }
 
