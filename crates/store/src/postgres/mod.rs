@@ -4,7 +4,7 @@
 //! ones into one transaction: `begin` locks and reads the rows that they need in one round trip,
 //! they change records in memory by the rules of the contract (`batch`), and `commit` writes the
 //! `rows`. Then `shared` shows the changes to this process, and `hints` notifies the others. Reads
-//! (`reads`, `cache`, `forecast`) query the database, or reuse an answer from a moment ago.
+//! (`reads`, `cache`, `snapshots`) query the database, or reuse an answer from a moment ago.
 
 mod acts;
 mod address;
@@ -24,7 +24,6 @@ mod driver;
 mod durability;
 mod fault;
 mod fetches;
-mod forecast;
 mod hints;
 mod insert;
 mod job;
@@ -49,6 +48,7 @@ mod secrets;
 mod server_clock;
 mod session;
 mod shared;
+mod snapshots;
 mod statement;
 mod sweep;
 mod tallies;
@@ -70,7 +70,6 @@ use kinora_contract::{Task, TaskId};
 use crate::{Allowances, Holds, OpenError, OpenOptions, Reads, Store, StoreError};
 use address::Address;
 use connect::Connector;
-use forecast::Pictures;
 use hints::Listener;
 use key_store::PostgresKeys;
 use lane::Lane;
@@ -78,6 +77,7 @@ use moves::export::PostgresExport;
 use moves::import::PostgresImport;
 use reads::Reader;
 use shared::Shared;
+use snapshots::Snapshots;
 
 /// Lanes that accept tasks.
 const INSERT_LANES: usize = 2;
@@ -91,7 +91,7 @@ pub struct PostgresStore {
     holds: Holds,
     shared: Arc<Shared>,
     reader: Arc<Reader>,
-    pictures: Pictures,
+    snapshots: Snapshots,
     keys: PostgresKeys,
     /// Lanes that accept tasks, so that no other work delays them; a project always uses the same
     /// one, since its row is locked.
@@ -183,7 +183,7 @@ impl PostgresStore {
             identity: opened.identity,
             holds: opened.holds,
             keys: PostgresKeys::new(acts.clone(), reader.clone(), shared.clone()),
-            pictures: Pictures::default(),
+            snapshots: Snapshots::default(),
             shared,
             reader,
             inserts,

@@ -15,7 +15,7 @@ use super::runs::Runs;
 use super::server_clock::ServerClock;
 use super::totals::Summed;
 use crate::changes::Followers;
-use crate::queue::{Change, Forecasts};
+use crate::queue::{Change, QueueEstimates};
 use crate::{Outage, PostgresOptions, TaskChange, metered};
 
 /// One instance for each handle.
@@ -27,7 +27,7 @@ pub(super) struct Shared {
     pub(super) summed: Summed,
     pub(super) cache: Cache,
     pub(super) runs: Runs,
-    pub(super) forecasts: Forecasts,
+    pub(super) estimates: QueueEstimates,
     pub(super) notices: Notices,
     pub(super) work: watch::Sender<u64>,
     pub(super) withdrawn: watch::Sender<u64>,
@@ -46,7 +46,7 @@ impl Shared {
             summed: Summed::new(clock.clone(), options.totals_ms_max),
             cache: Cache::new(clock.clone(), options),
             runs: Runs::default(),
-            forecasts: Forecasts::new(clock.clone()),
+            estimates: QueueEstimates::new(clock.clone()),
             notices: Notices::default(),
             work: watch::Sender::new(0),
             withdrawn: watch::Sender::new(0),
@@ -66,7 +66,7 @@ impl Shared {
         self.runs.follow(&committed.changes, version);
         let mut hints = Hints::default();
         for change in &committed.changes {
-            self.forecasts.apply(change);
+            self.estimates.apply(change);
             hints = hints.or(change.hints());
         }
         self.wake(hints);

@@ -1,4 +1,4 @@
-//! How many of a worker's slots one project may have, and how many long tasks.
+//! How many of a worker's slots one project may have.
 
 use crate::ClaimRequest;
 
@@ -8,8 +8,6 @@ pub(crate) struct Share {
     pub(crate) slots: usize,
     /// 0 has the meaning in [`crate::ClaimRequest::project_slots_max`].
     pub(crate) project_max: usize,
-    /// Cost above which tasks leave one slot to shorter ones.
-    pub(crate) long_over: Option<u64>,
 }
 
 impl Share {
@@ -18,7 +16,6 @@ impl Share {
         Self {
             slots: request.slots,
             project_max: request.project_slots_max,
-            long_over: request.long_tasks.map(|long| long.cost_over),
         }
     }
 
@@ -28,18 +25,8 @@ impl Share {
         running < self.max(true) || running < self.max(others_wait())
     }
 
-    /// Whether a task with this cost leaves one slot to shorter ones.
-    pub(crate) fn is_long(self, cost: u64) -> bool {
-        self.long_over.is_some_and(|over| cost > over)
-    }
-
-    /// Maximum number of running long tasks.
-    pub(crate) const fn long_max(self) -> usize {
-        self.slots.saturating_sub(1)
-    }
-
     /// Maximum number of running tasks of one project.
-    pub(crate) fn max(self, others_wait: bool) -> usize {
+    fn max(self, others_wait: bool) -> usize {
         match (self.project_max, others_wait) {
             (0, false) => usize::MAX,
             (0, true) => self.slots.saturating_sub(1).max(1),
@@ -54,11 +41,7 @@ mod tests {
 
     #[test]
     fn one_slot_is_left_where_others_wait() {
-        let share = |slots, project_max| Share {
-            slots,
-            project_max,
-            long_over: None,
-        };
+        let share = |slots, project_max| Share { slots, project_max };
         for (slots, alone, beside) in [(1, usize::MAX, 1), (2, usize::MAX, 1), (8, usize::MAX, 7)] {
             assert_eq!(share(slots, 0).max(false), alone);
             assert_eq!(share(slots, 0).max(true), beside);

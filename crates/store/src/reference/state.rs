@@ -12,7 +12,7 @@ use super::delivery_row::DeliveryRow;
 use crate::changes::Followers;
 use crate::gap::Gaps;
 use crate::present::Present;
-use crate::queue::{Change, Forecasts, Turns, alone};
+use crate::queue::{Change, QueueEstimates, Turns, alone};
 use crate::tallies::Tallies;
 use crate::{
     Announcement, ApiKey, ChoreWork, KeyAction, SecretKey, StoreError, TaskChange, Usage, Webhook,
@@ -51,7 +51,7 @@ pub(super) struct State {
     pub(super) last_fetches: BTreeMap<String, u64>,
     /// A task that waits for its worker to be empty.
     pub(super) alone: Option<alone::Next>,
-    pub(super) forecasts: Forecasts,
+    pub(super) estimates: QueueEstimates,
     pub(super) work: watch::Sender<u64>,
     pub(super) withdrawn: watch::Sender<u64>,
     pub(super) ended: watch::Sender<u64>,
@@ -80,7 +80,7 @@ impl State {
     pub(super) fn new(identity: u64, clock: Arc<dyn Clock>) -> Self {
         let mut state = Self {
             identity,
-            forecasts: Forecasts::new(clock.clone()),
+            estimates: QueueEstimates::new(clock.clone()),
             clock,
             records: BTreeMap::new(),
             bindings: BTreeMap::new(),
@@ -110,7 +110,7 @@ impl State {
 
     /// Ends all leases and replaces the steady clock: their holders are dead.
     pub(super) fn reopen(&mut self, clock: Arc<dyn Clock>) {
-        self.forecasts = Forecasts::new(clock.clone());
+        self.estimates = QueueEstimates::new(clock.clone());
         self.clock = clock;
         self.gaps = self.gaps.reopened();
         self.workers.clear();
@@ -126,7 +126,7 @@ impl State {
             }
             over.references = References::stored(over.references == References::AtHand, &over.task);
             *record = Arc::new(over);
-            self.forecasts.apply(&Change {
+            self.estimates.apply(&Change {
                 id: record.task.id,
                 before: None,
                 after: Some(record.clone()),
@@ -238,7 +238,7 @@ impl State {
                 self.last_fetches.remove(project);
             }
         }
-        self.forecasts.apply(&change);
+        self.estimates.apply(&change);
         let hints = change.hints();
         for (hint, moved) in [
             (hints.work, &self.work),

@@ -46,7 +46,7 @@ impl Tasks for ReferenceStore {
 
     async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {
         let state = self.state();
-        let position = |id| state.forecasts.position(state.records.get(id)?);
+        let position = |id| state.estimates.position(state.records.get(id)?);
         Ok(ids.iter().map(position).collect())
     }
 
@@ -152,7 +152,7 @@ impl State {
         ));
         let refusal = new.bounds.refusal(record.charged_bytes, self.load(project));
         if let Some(full) = refusal {
-            return Ok(self.forecasts.refuse(project, now_ms, new.bounds, full));
+            return Ok(self.estimates.refuse(project, now_ms, new.bounds, full));
         }
         if self.records.contains_key(&id) {
             return Err(StoreError::Unavailable("the id is taken".into()));
@@ -162,7 +162,7 @@ impl State {
             before: None,
             after: Some(record.clone()),
         });
-        self.forecasts.admitted(project, now_ms);
+        self.estimates.admitted(project, now_ms);
         self.gaps.accept(id.created_at_ms());
         if let Some(idempotency) = &new.idempotency {
             let binding = Binding {
@@ -192,7 +192,7 @@ impl State {
     fn load(&self, project: &str) -> Load {
         let waiting = self.unfinished().filter(|record| record.is_waiting());
         let own = |record: &&Arc<Record>| record.task.project == project;
-        let reserved = self.forecasts.reserved(project, self.now().wall_ms);
+        let reserved = self.estimates.reserved(project, self.now().wall_ms);
         Load {
             waiting: (waiting.count() as u64).saturating_add(reserved),
             unfinished: self.unfinished().filter(own).count() as u64,

@@ -139,7 +139,7 @@ impl State {
     }
 
     fn claim(&mut self, request: &ClaimRequest) -> Vec<Claim> {
-        self.forecasts.learn(request);
+        self.estimates.learn(request);
         let awaited = self.awaited(request);
         let mut claiming = Claiming::begin(request, &self.now(), self.running(), awaited);
         while claiming.is_open()

@@ -12,14 +12,14 @@ use super::cache::Cache;
 use super::previews::Previews;
 use super::unfinished::Unfinished;
 use crate::changes::Followers;
-use crate::queue::{Change, Forecasts};
+use crate::queue::{Change, QueueEstimates};
 use crate::{Gap, TaskChange, metered};
 
 /// Shared by the writer and all readers.
 #[derive(Debug)]
 pub(super) struct Memory {
     pub(super) cache: Cache,
-    pub(super) queue: Forecasts,
+    pub(super) queue: QueueEstimates,
     /// Waiting tasks whose references are not stored.
     unready: AtomicUsize,
     /// Whether the last commit succeeded.
@@ -39,7 +39,7 @@ impl Memory {
     pub(super) fn new(finished_cached_bytes_max: u64, clock: Arc<dyn Clock>) -> Self {
         Self {
             cache: Cache::new(finished_cached_bytes_max),
-            queue: Forecasts::new(clock),
+            queue: QueueEstimates::new(clock),
             unready: AtomicUsize::new(0),
             writable: AtomicBool::new(true),
             in_place: AtomicBool::new(true),

@@ -28,21 +28,21 @@ const READINGS_MAX: usize = 10;
 #[async_trait]
 impl Tasks for PostgresStore {
     async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError> {
-        let forecasts = &self.shared.forecasts;
+        let estimates = &self.shared.estimates;
         let now_ms = self.shared.clock.now_ms();
         let (project, bounds) = (new.project.clone(), new.bounds);
-        let reserved = forecasts.reserved(&project, now_ms);
+        let reserved = estimates.reserved(&project, now_ms);
         let insert = insert::Insert { new, reserved };
         Ok(match self.inserts(&project).call_soon(insert).await? {
             insert::Outcome::Inserted(record) => {
-                forecasts.admitted(&project, now_ms);
+                estimates.admitted(&project, now_ms);
                 Insertion::Inserted(record.task.clone())
             }
             insert::Outcome::Replayed(record) => Insertion::Replayed(record.task.clone()),
             insert::Outcome::KeyReused => Insertion::KeyReused,
             insert::Outcome::Refused(full) => {
-                self.pictures.refresh(&self.reader, &self.shared).await?;
-                forecasts.refuse(&project, now_ms, bounds, full)
+                self.snapshots.refresh(&self.reader, &self.shared).await?;
+                estimates.refuse(&project, now_ms, bounds, full)
             }
         })
     }
@@ -108,18 +108,18 @@ impl Tasks for PostgresStore {
     }
 
     async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {
-        self.pictures.refresh(&self.reader, &self.shared).await?;
-        let forecasts = &self.shared.forecasts;
+        self.snapshots.refresh(&self.reader, &self.shared).await?;
+        let estimates = &self.shared.estimates;
         // Its record was mostly read a moment ago.
         if let [id] = ids {
             let record = self.reader.poll(*id).await;
             let record = unless_unavailable(record)?;
-            return Ok(vec![record.and_then(|record| forecasts.position(&record))]);
+            return Ok(vec![record.and_then(|record| estimates.position(&record))]);
         }
         let mut positions = Vec::with_capacity(ids.len());
         for record in self.reader.find_all(ids).await? {
             let record = record.ok().flatten();
-            positions.push(record.and_then(|record| forecasts.position(&record)));
+            positions.push(record.and_then(|record| estimates.position(&record)));
         }
         Ok(positions)
     }

@@ -40,7 +40,7 @@ impl Work for PostgresStore {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-        self.shared.forecasts.learn(&request);
+        self.shared.estimates.learn(&request);
         self.queue.call(request).await
     }
 

@@ -67,7 +67,7 @@ impl Promises {
         &mut self,
         project: &str,
         now_ms: UnixMs,
-        vacancies: Vacancies<'_>,
+        vacancies: Vacancies,
     ) -> RetryAfter {
         self.forget_past(now_ms);
         // A client that returned in time and is refused keeps its place before later promises.
@@ -96,7 +96,7 @@ impl Promises {
         &mut self,
         project: &str,
         now_ms: UnixMs,
-        vacancies: Vacancies<'_>,
+        vacancies: Vacancies,
     ) -> RetryAfter {
         self.forget_past(now_ms);
         let own = self.own.entry(project.into()).or_default();
@@ -141,37 +141,32 @@ impl Promises {
     }
 }
 
-/// Times when there is room.
+/// When there is room.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Vacancies<'a> {
+pub(super) struct Vacancies {
     /// Places that are free by now: the refusal was decided a moment ago.
     pub(super) free: u64,
-    /// Milliseconds until each further place is free, ascending.
-    pub(super) later: &'a [u64],
+    /// Milliseconds from one further place to the next.
+    pub(super) interval_ms: u64,
 }
 
-impl Vacancies<'_> {
-    /// Milliseconds until there is room for one more than `ahead`, with a margin: who comes late gets in, who
-    /// comes early is refused again. Past the last place that is known, it is the longest wait.
+impl Vacancies {
+    /// Milliseconds until there is room for one more than `ahead`, with a margin: who comes late gets
+    /// in, who comes early is refused again.
     fn after_ms(self, ahead: usize) -> u64 {
-        let free = usize::try_from(self.free).unwrap_or(usize::MAX);
-        let Some(at) = ahead.checked_sub(free) else {
-            return LATENCY_MS;
-        };
-        let expected = self.later.get(at).copied().unwrap_or(AFTER_MAX_MS);
+        let places = (ahead as u64 + 1).saturating_sub(self.free);
+        let expected = places.saturating_mul(self.interval_ms);
         let with_margin = expected.saturating_add(expected / 5) + LATENCY_MS;
         with_margin.min(AFTER_MAX_MS)
     }
 
     /// When there is room after `ahead` promised places, the last of them due at `last_ms`: that
-    /// time is from an older forecast, and the next place follows at the usual interval.
+    /// time is from an older estimate, and the next place follows at the usual interval.
     fn due_ms(self, ahead: usize, last_ms: Option<UnixMs>, now_ms: UnixMs) -> UnixMs {
-        let after_ms = self.after_ms(ahead);
-        let before_ms = ahead.checked_sub(1).map(|before| self.after_ms(before));
-        let apart_ms = after_ms - before_ms.unwrap_or(after_ms);
-        let not_before_ms = last_ms.map_or(0, |last_ms| last_ms + apart_ms);
+        let not_before_ms = last_ms.map_or(0, |last_ms| last_ms + self.interval_ms);
         let latest_ms = now_ms + AFTER_MAX_MS;
-        (now_ms + after_ms).max(not_before_ms).min(latest_ms)
+        let due_ms = now_ms + self.after_ms(ahead);
+        due_ms.max(not_before_ms).min(latest_ms)
     }
 }
 
@@ -184,35 +179,32 @@ fn retry(due_ms: UnixMs, now_ms: UnixMs) -> RetryAfter {
 mod tests {
     use super::*;
 
-    fn after(free: u64, later: &[u64], ahead: usize) -> u64 {
-        Vacancies { free, later }.after_ms(ahead)
-    }
-
     #[test]
     fn who_comes_when_a_place_is_free_comes_late_enough() {
-        let known = [2_000, 4_000];
-        let waits = [0, 1].map(|ahead| after(0, &known, ahead));
-        assert_eq!(waits, [2_900, 5_300]);
-        assert_eq!(after(0, &known, 2), AFTER_MAX_MS);
-        assert_eq!(after(0, &[], 0), AFTER_MAX_MS);
-        assert_eq!(after(0, &[AFTER_MAX_MS], 0), AFTER_MAX_MS);
+        let after = |free, ahead| {
+            let interval_ms = 2_000;
+            Vacancies { free, interval_ms }.after_ms(ahead)
+        };
+        assert_eq!(
+            [0, 1, 2].map(|ahead| after(0, ahead)),
+            [2_900, 5_300, 7_700]
+        );
+        // Places that came free since the refusal are there at once.
+        assert_eq!([0, 1].map(|ahead| after(1, ahead)), [LATENCY_MS, 2_900]);
+        assert_eq!(after(u64::MAX, 5), LATENCY_MS);
+        assert_eq!(after(0, 1_000_000), AFTER_MAX_MS);
     }
 
     #[test]
-    fn places_that_came_free_since_the_refusal_are_there_at_once() {
-        let waits = [0, 1].map(|ahead| after(1, &[2_000], ahead));
-        assert_eq!(waits, [LATENCY_MS, 2_900]);
-        assert_eq!(after(1, &[], 0), LATENCY_MS);
-        assert_eq!(after(u64::MAX, &[], 5), LATENCY_MS);
-    }
-
-    #[test]
-    fn nobody_is_told_the_same_time_as_one_that_an_older_forecast_told() {
-        let (free, later) = (0, &[1_000, 3_000, 5_000][..]);
-        let due = |ahead, last_ms| Vacancies { free, later }.due_ms(ahead, last_ms, 100_000);
-        assert_eq!(due(0, None), 101_700);
-        assert_eq!(due(1, Some(101_700)), 104_100);
-        assert_eq!(due(1, Some(150_000)), 152_400);
+    fn nobody_is_told_the_same_time_as_one_that_an_older_estimate_told() {
+        let vacancies = Vacancies {
+            free: 0,
+            interval_ms: 2_000,
+        };
+        let due = |ahead, last_ms| vacancies.due_ms(ahead, last_ms, 100_000);
+        assert_eq!(due(0, None), 102_900);
+        assert_eq!(due(1, Some(102_900)), 105_300);
+        assert_eq!(due(1, Some(150_000)), 152_000);
         assert_eq!(due(1, Some(219_999)), 100_000 + AFTER_MAX_MS);
     }
 }

@@ -1,19 +1,15 @@
 //! Clients that obey and clients that do not, on the test's own clock.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
 
 use kinora_contract::lifecycle::{Event, Held};
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{
-    Artifact, FrameSize, Inputs, ManualClock, Priority, Seconds, Size, State, StoredFile, Task,
-    TaskId, VideoSpec,
+    Artifact, Clock as _, FrameSize, Inputs, ManualClock, Priority, Seconds, Size, State,
+    StoredFile, Task, TaskId, VideoSpec,
 };
 
-use super::forecast::Forecast as _;
-use super::play::{Group, Whose, play};
-use super::promises::Vacancies;
 use super::*;
 
 fn waiting_task(seq: u64, project: &str) -> Record {
@@ -66,54 +62,42 @@ fn running(waiting: &Record) -> Arc<Record> {
 }
 
 #[test]
-fn the_end_of_a_task_comes_nearer_although_nothing_changes() {
+fn a_service_time_is_known_by_progress_before_the_first_task_ends() {
     let clock = Arc::new(ManualClock::at(0));
-    let queue = Forecasts::new(clock.clone());
+    let estimates = QueueEstimates::new(clock.clone());
     let waiting = waiting_task(1, "one");
-    let running = running(&waiting);
-    queue.apply(&Change {
-        id: running.task.id,
-        before: Some(Arc::new(waiting)),
-        after: Some(running),
-    });
-    let end_ms = || {
-        let outlook = queue.present_outlook();
-        outlook.of_project("one", 0).later[0]
+    let begun = running(&waiting);
+    let changed_to = |before: &Arc<Record>, after: Arc<Record>| Change {
+        id: after.task.id,
+        before: Some(before.clone()),
+        after: Some(after),
     };
-    let first_ms = end_ms();
-    clock.advance(250);
-    assert_eq!(end_ms(), first_ms - 250);
+    estimates.apply(&changed_to(&Arc::new(waiting), begun.clone()));
+    let usual_ms = estimates.board().interval_ms();
+    clock.advance(60_000);
+    let mut reported = Record::clone(&begun);
+    Arc::make_mut(&mut reported.task).progress = 10;
+    estimates.apply(&changed_to(&begun, Arc::new(reported)));
+    let told_ms = estimates.board().interval_ms();
+    assert!(usual_ms < 60_000.0, "{usual_ms}");
+    assert!((told_ms - 600_000.0).abs() < 1.0, "{told_ms}");
 }
 
 #[test]
-fn a_long_task_waits_for_a_long_one_although_a_slot_is_free() {
-    let mut board = Board::default();
-    let share = Share {
-        slots: 2,
-        project_max: 0,
-        long_over: Some(waiting_task(0, "").task.spec.cost()),
-    };
-    board.learn(&["model".to_owned()], share);
-    for (seq, project, seconds) in [(1, "one", 15), (2, "one", 15), (3, "two", 5)] {
-        let mut record = waiting_task(seq, project);
-        let task = Arc::make_mut(&mut record.task);
-        task.spec.seconds = Seconds::Fixed(seconds);
-        let change = Change {
+fn a_place_of_an_own_project_comes_after_a_turn_of_each_other_one() {
+    let estimates = QueueEstimates::new(Arc::new(ManualClock::at(0)));
+    for (seq, project) in [(1, "one"), (2, "one"), (3, "two"), (4, "three")] {
+        let record = Arc::new(waiting_task(seq, project));
+        estimates.apply(&Change {
             id: record.task.id,
             before: None,
-            after: Some(Arc::new(record)),
-        };
-        board.apply(&change, Duration::ZERO);
+            after: Some(record),
+        });
     }
-    let group = Group::Of(&board.groups[0]);
-    let starts = play(&board, &group, Whose::Claimable, Duration::ZERO);
-    let told: Vec<_> = starts
-        .iter()
-        .map(|start| (&*start.project, start.at_ms))
-        .collect();
-    let first_end_ms = starts[0].end_ms;
-    assert_eq!(told, [("one", 0), ("two", 0), ("one", first_end_ms)]);
-    assert!(starts[1].end_ms < first_end_ms);
+    let own = estimates.free_for_project("one", 2);
+    let of_queue = estimates.free_in_queue(5);
+    assert_eq!((own.free, of_queue.free), (0, 1));
+    assert_eq!(own.interval_ms, 3 * of_queue.interval_ms);
 }
 
 fn completed(running: &Record) -> Arc<Record> {
@@ -158,9 +142,8 @@ enum Bound {
 /// One slot, with its queue and clients.
 struct Service {
     bound: Bound,
-    board: Board,
-    promises: Promises,
-    now_ms: u64,
+    clock: Arc<ManualClock>,
+    estimates: QueueEstimates,
     random: u64,
     seq: u64,
     waiting: VecDeque<Arc<Record>>,
@@ -170,11 +153,11 @@ struct Service {
 impl Service {
     /// A service that has run a task, and knows its duration.
     fn new(bound: Bound, seed: u64) -> Self {
+        let clock = Arc::new(ManualClock::at(1_000_000));
         let mut service = Self {
             bound,
-            board: Board::default(),
-            promises: Promises::default(),
-            now_ms: 1_000_000,
+            estimates: QueueEstimates::new(clock.clone()),
+            clock,
             random: seed,
             seq: 0,
             waiting: VecDeque::new(),
@@ -196,37 +179,43 @@ impl Service {
         (self.random >> 33) % limit
     }
 
-    fn now(&self) -> Duration {
-        Duration::from_millis(self.now_ms)
-    }
-
     fn change(&mut self, before: Option<Arc<Record>>, after: Arc<Record>) {
         let (id, after) = (after.task.id, Some(after));
         let change = Change { id, before, after };
-        self.board.apply(&change, self.now());
+        self.estimates.apply(&change);
     }
 
     /// Returns the seconds to wait if there is no room.
     fn submit(&mut self, project: &str) -> Result<(), u64> {
-        let outlook = Outlook::of(&self.board, self.now());
-        let of = |vacancies: Vacancies<'_>| vacancies.free;
-        let refused = match self.bound {
-            Bound::Own(max) if of(outlook.of_project(project, max)) == 0 => {
-                let places = outlook.of_project(project, max);
-                Some(self.promises.of_project(project, self.now_ms, places))
+        let now_ms = self.clock.now_ms();
+        let estimates = &self.estimates;
+        let (bounds, full) = match self.bound {
+            Bound::Own(max) => {
+                let is_full = estimates.free_for_project(project, max).free == 0;
+                let bounds = QueueBounds {
+                    project_unfinished_max: max,
+                    ..QueueBounds::NONE
+                };
+                (bounds, is_full.then_some(Full::Project))
             }
-            Bound::Queue(max)
-                if of(outlook.of_queue(max)) <= self.promises.reserved(project, self.now_ms) =>
-            {
-                let places = outlook.of_queue(max);
-                Some(self.promises.of_queue(project, self.now_ms, places))
+            Bound::Queue(max) => {
+                let free = estimates.free_in_queue(max).free;
+                let is_full = free <= estimates.reserved(project, now_ms);
+                let bounds = QueueBounds {
+                    waiting_max: max,
+                    ..QueueBounds::NONE
+                };
+                (bounds, is_full.then_some(Full::Queue))
             }
-            _ => None,
         };
-        if let Some(refused) = refused {
-            return Err(refused.millis.div_ceil(1000));
+        if let Some(full) = full {
+            let refused = estimates.refuse(project, now_ms, bounds, full);
+            let (Insertion::QueueFull(after) | Insertion::ProjectFull(after)) = refused else {
+                panic!("{refused:?}");
+            };
+            return Err(after.millis.div_ceil(1000));
         }
-        self.promises.keep(project, self.now_ms);
+        estimates.admitted(project, now_ms);
         self.seq += 1;
         let record = Arc::new(waiting_task(self.seq, project));
         self.waiting.push_back(record.clone());
@@ -235,8 +224,9 @@ impl Service {
     }
 
     fn tick(&mut self) {
-        self.now_ms += TICK_MS;
-        if let Some((record, _)) = self.running.take_if(|(_, end_ms)| *end_ms <= self.now_ms) {
+        self.clock.advance(TICK_MS);
+        let now_ms = self.clock.now_ms();
+        if let Some((record, _)) = self.running.take_if(|(_, end_ms)| *end_ms <= now_ms) {
             let ended = completed(&record);
             self.change(Some(record), ended);
         }
@@ -246,7 +236,7 @@ impl Service {
             let took_ms = TASK_MS * (90 + self.random(21)) / 100;
             let begun = running(&next);
             self.change(Some(next), begun.clone());
-            self.running = Some((begun, self.now_ms + took_ms));
+            self.running = Some((begun, now_ms + took_ms));
         }
     }
 }
@@ -270,7 +260,7 @@ fn refusals(bound: Bound, projects: &[&str], never_waits: Option<&str>, seed: u6
         .iter()
         .map(|project| Obedient {
             project: (*project).to_owned(),
-            next_ms: service.now_ms + service.random(200),
+            next_ms: service.clock.now_ms() + service.random(200),
             refused: 0,
             let_in: false,
         })
@@ -281,7 +271,7 @@ fn refusals(bound: Bound, projects: &[&str], never_waits: Option<&str>, seed: u6
             let _ = service.submit(hostile);
         }
         for client in &mut clients {
-            if client.let_in || client.next_ms > service.now_ms {
+            if client.let_in || client.next_ms > service.clock.now_ms() {
                 continue;
             }
             match service.submit(&client.project) {
@@ -293,7 +283,7 @@ fn refusals(bound: Bound, projects: &[&str], never_waits: Option<&str>, seed: u6
                     );
                     client.refused += 1;
                     let late_ms = service.random(300);
-                    client.next_ms = service.now_ms + seconds * 1000 + late_ms;
+                    client.next_ms = service.clock.now_ms() + seconds * 1000 + late_ms;
                 }
             }
         }

@@ -14,7 +14,7 @@ use super::rows::parse_id;
 use super::shared::Shared;
 use super::statement::Statement;
 use crate::StoreError;
-use crate::queue::{Picture, QueuePlace, Runs, STARTS_MAX, Turns, Waits};
+use crate::queue::{POSITIONS_MAX, QueuePlace, QueueSnapshot, RunningEntry, Turns, WaitingEntry};
 
 /// Maximum number of tasks of each model that are read in each place of the queue, shared evenly by
 /// the projects: tasks further back have no position.
@@ -24,7 +24,7 @@ const REST: u32 = 10;
 
 /// Time of the last reading of the queue.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pictures {
+pub(super) struct Snapshots {
     last: Arc<Mutex<Option<Taken>>>,
     /// One reads at a time.
     reading: Arc<Reading>,
@@ -47,7 +47,7 @@ enum Age {
     Old,
 }
 
-impl Pictures {
+impl Snapshots {
     /// Reads the queue, if the last reading is too old.
     pub(super) async fn refresh(
         &self,
@@ -63,8 +63,8 @@ impl Pictures {
             Age::Old => None,
         };
         let is_early = held.is_some();
-        let (pictures, from, to) = (self.clone(), reader.clone(), shared.clone());
-        let refreshed = async move { pictures.refresh_there(held, &from, &to).await };
+        let (snapshots, from, to) = (self.clone(), reader.clone(), shared.clone());
+        let refreshed = async move { snapshots.refresh_there(held, &from, &to).await };
         if is_early {
             reader.connector().spawn(async move {
                 // The next caller that finds the last one too old tries again.
@@ -91,8 +91,8 @@ impl Pictures {
             return Ok(());
         }
         let since = Stopwatch::start(&shared.clock);
-        let picture = read(reader).await?;
-        shared.forecasts.show(picture);
+        let snapshot = read(reader).await?;
+        shared.estimates.replace(snapshot);
         let took = since.elapsed();
         *self.last() = Some(Taken { since, took });
         Ok(())
@@ -152,8 +152,8 @@ fn ask() -> Statement {
     Statement::new([line(1), line(2), few(3), few(4)].join(" UNION ALL "))
 }
 
-async fn read(reader: &Reader) -> Result<Picture, StoreError> {
-    let rows = reader.query(ask().int(READ_MAX).int(STARTS_MAX)).await?;
+async fn read(reader: &Reader) -> Result<QueueSnapshot, StoreError> {
+    let rows = reader.query(ask().int(READ_MAX).int(POSITIONS_MAX)).await?;
     let (mut waiting, mut running, mut turns) = (Vec::new(), Vec::new(), Vec::new());
     let mut now = 0;
     for row in &rows {
@@ -172,14 +172,14 @@ async fn read(reader: &Reader) -> Result<Picture, StoreError> {
         now = number(8)?;
         let cost = number(5)?;
         match place {
-            4 => running.push(Runs {
+            4 => running.push(RunningEntry {
                 id,
                 project,
                 model,
                 cost,
                 progress: u8::try_from(progress).unwrap_or(0),
             }),
-            _ => waiting.push(Waits {
+            _ => waiting.push(WaitingEntry {
                 id,
                 project,
                 place: QueuePlace {
@@ -194,7 +194,7 @@ async fn read(reader: &Reader) -> Result<Picture, StoreError> {
             }),
         }
     }
-    Ok(Picture {
+    Ok(QueueSnapshot {
         waiting,
         running,
         turns: Turns::stored(now, turns),
