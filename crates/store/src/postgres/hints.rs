@@ -167,7 +167,6 @@ mod tests {
     use kinora_contract::lifecycle::Record;
     use kinora_contract::{ManualClock, State};
 
-    use super::super::cache::Seen;
     use super::*;
     use crate::PostgresOptions;
     use crate::conformance::fixtures::{NOW, id, task};
@@ -179,12 +178,8 @@ mod tests {
         let mut task = task(1, "one").accepted(id(1), NOW);
         task.state = State::Expired;
         let record = Arc::new(Record::accepted(1, task));
-        let seen = Seen {
-            record,
-            version: None,
-        };
         let begun = shared.cache.begin();
-        shared.cache.offer(id(1), Some(seen), begun);
+        shared.cache.offer(id(1), Some(record), begun);
         follow(1, &format!("2:e::{}", id(1)), &shared);
         assert!(matches!(shared.cache.get(id(1)), Some(Some(_))));
         // A later change is told in another place.

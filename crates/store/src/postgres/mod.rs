@@ -17,7 +17,6 @@ mod cache;
 mod chores;
 mod claims;
 mod commit;
-mod confirmer;
 mod connect;
 mod deliveries;
 mod driver;
@@ -62,7 +61,6 @@ pub use options::{DirectAddress, PostgresOptions, Time};
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_contract::{Task, TaskId};
@@ -167,10 +165,6 @@ impl PostgresStore {
         // By which a later step of the server's clock shows.
         let first = reader.present().await;
         first.map_err(|error| OpenError::Unavailable(error.into()))?;
-        if shared.cache.keeps_unfinished() {
-            let age_max = Duration::from_millis(options.polled_ms_max);
-            confirmer::start(&reader, shared.cache.polled.clone(), age_max);
-        }
         let inserts = [lane(one), lane(other)];
         let (acts, queue) = (lane(acts), lane(queue));
         let listener = Listener {

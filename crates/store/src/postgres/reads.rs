@@ -1,7 +1,7 @@
 //! Reads, on one connection that pipelines many queries. Tasks requested at the same time share one
 //! query.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,12 +9,10 @@ use kinora_contract::lifecycle::Record;
 use kinora_contract::{Stopwatch, TaskId};
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio_postgres::Row;
-use tokio_postgres::types::Type;
 
-use super::cache::Seen;
 use super::connect::Connector;
-use super::fault::{Done, Fault, NO_ANSWER, again, closed, is_outdated, unavailable};
-use super::rows::{self, Version};
+use super::fault::{Fault, NO_ANSWER, again, closed, is_outdated, unavailable};
+use super::rows;
 use super::session::Session;
 use super::shared::Shared;
 use super::statement::{Statement, ask_present, read_present};
@@ -29,14 +27,12 @@ const UNDER_WAY_MAX: usize = 2;
 const QUEUED_MAX: usize = 4_096;
 
 type Found = Result<Option<Arc<Record>>, StoreError>;
-/// With its version.
-type FoundSeen = Result<Option<Seen>, StoreError>;
 
 /// Answers queries.
 #[derive(Debug)]
 pub(super) struct Reader {
     connection: Arc<Connection>,
-    asks: mpsc::Sender<(TaskId, oneshot::Sender<FoundSeen>)>,
+    asks: mpsc::Sender<(TaskId, oneshot::Sender<Found>)>,
     shared: Arc<Shared>,
 }
 
@@ -63,8 +59,6 @@ impl Connection {
         }
         let made = self.connector.session().await;
         let session = Arc::new(made?);
-        // It may be another server.
-        self.shared.cache.forget_versions();
         *kept = Some(session.clone());
         Ok(session)
     }
@@ -147,7 +141,7 @@ impl Reader {
         let begun = self.shared.cache.begin();
         let answer = self.ask(id).await?;
         match answer.await.map_err(|_| closed())? {
-            Ok(seen) => Ok(self.shared.cache.offer(id, seen, begun)),
+            Ok(found) => Ok(self.shared.cache.offer(id, found, begun)),
             // It does not get younger by that.
             Err(error @ StoreError::Unavailable(_)) => self.shared.cache.get_last(id).ok_or(error),
             Err(error) => Err(error),
@@ -175,49 +169,13 @@ impl Reader {
         for answer in answers {
             match answer.await.map_err(|_| closed())? {
                 Err(StoreError::Unavailable(error)) => return Err(StoreError::Unavailable(error)),
-                found => all.push(found.map(|found| found.map(|seen| seen.record))),
+                found => all.push(found),
             }
         }
         Ok(all)
     }
 
-    /// Unfinished tasks that are polled.
-    pub(super) fn watched(&self) -> Vec<(TaskId, Version)> {
-        self.shared.cache.watched()
-    }
-
-    /// Looks whether these tasks are still of these versions, and keeps what it finds.
-    pub(super) async fn confirm(&self, watched: &[(TaskId, Version)]) -> Result<(), StoreError> {
-        let text = format!(
-            "SELECT {}, k.id FROM unnest($1, $2) AS k(id, version) LEFT JOIN tasks t ON t.id = k.id \
-             WHERE t.id IS NULL OR t.xmin <> k.version",
-            rows::version::columns("t")
-        );
-        let ids = watched.iter().map(|(id, _)| id.to_string()).collect();
-        let versions = watched.iter().map(|(_, version)| version.bits());
-        let ask = Statement::new(text).texts(ids);
-        let ask = ask.bind(versions.collect::<Vec<_>>(), Type::INT4_ARRAY);
-        let cache = &self.shared.cache;
-        let begun = cache.begin();
-        let mut changed = HashSet::new();
-        for row in &self.connection.query(ask).await? {
-            let id = rows::parse_id(row.try_get(rows::version::AT + 1).map_err(Fault::from)?)?;
-            changed.insert(id);
-            match rows::read(row) {
-                Ok(record) => {
-                    let version = Some(rows::version::read(row)?);
-                    cache.offer(id, Some(Seen { record, version }), begun);
-                }
-                // It is gone, or nobody can read it: the next poll says so.
-                Err(_) => cache.forget(Some(&[id])),
-            }
-        }
-        let same = watched.iter().filter(|(id, _)| !changed.contains(id));
-        cache.confirm(same.copied(), begun);
-        Ok(())
-    }
-
-    async fn ask(&self, id: TaskId) -> Result<oneshot::Receiver<FoundSeen>, StoreError> {
+    async fn ask(&self, id: TaskId) -> Result<oneshot::Receiver<Found>, StoreError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.asks.send((id, reply)).await;
         sent.map_err(|_| closed())?;
@@ -227,7 +185,7 @@ impl Reader {
 
 async fn serve(
     connection: Arc<Connection>,
-    mut asked: mpsc::Receiver<(TaskId, oneshot::Sender<FoundSeen>)>,
+    mut asked: mpsc::Receiver<(TaskId, oneshot::Sender<Found>)>,
 ) {
     let under_way = Arc::new(Semaphore::new(UNDER_WAY_MAX));
     // The semaphore is never closed.
@@ -244,7 +202,7 @@ async fn serve(
     }
 }
 
-async fn answer(connection: Arc<Connection>, asked: Vec<(TaskId, oneshot::Sender<FoundSeen>)>) {
+async fn answer(connection: Arc<Connection>, asked: Vec<(TaskId, oneshot::Sender<Found>)>) {
     let ids = asked.iter().map(|(id, _)| *id).collect();
     let found = read(&connection, ids).await;
     for (id, reply) in asked {
@@ -257,9 +215,9 @@ async fn answer(connection: Arc<Connection>, asked: Vec<(TaskId, oneshot::Sender
     }
 }
 
-fn one(found: &HashMap<TaskId, FoundSeen>, id: TaskId) -> FoundSeen {
+fn one(found: &HashMap<TaskId, Found>, id: TaskId) -> Found {
     match found.get(&id) {
-        Some(Ok(seen)) => Ok(seen.clone()),
+        Some(Ok(record)) => Ok(record.clone()),
         Some(Err(error)) => Err(again(error)),
         None => Ok(None),
     }
@@ -268,27 +226,19 @@ fn one(found: &HashMap<TaskId, FoundSeen>, id: TaskId) -> FoundSeen {
 async fn read(
     connection: &Connection,
     ids: BTreeSet<TaskId>,
-) -> Result<HashMap<TaskId, FoundSeen>, StoreError> {
+) -> Result<HashMap<TaskId, Found>, StoreError> {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let text = format!(
         "SELECT {} FROM tasks t WHERE id = ANY($1)",
-        rows::version::columns("t")
+        rows::columns("t")
     );
     let rows = connection.query(Statement::new(text).texts(ids)).await?;
     let mut found = HashMap::with_capacity(rows.len());
     for row in &rows {
         found.insert(
             rows::id(row)?,
-            seen(row).map(Some).map_err(StoreError::from),
+            rows::read(row).map(Some).map_err(StoreError::from),
         );
     }
     Ok(found)
-}
-
-/// Reads a record and its version.
-fn seen(row: &Row) -> Done<Seen> {
-    Ok(Seen {
-        record: rows::read(row)?,
-        version: Some(rows::version::read(row)?),
-    })
 }

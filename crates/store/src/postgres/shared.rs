@@ -61,9 +61,8 @@ impl Shared {
     pub(super) fn publish(&self, committed: Committed, begun: Begun) {
         metered::committed(&committed.changes);
         self.summed.follow(committed.waiting, committed.bytes);
-        let version = committed.version;
-        self.cache.put_all(&committed.changes, version, begun);
-        self.runs.follow(&committed.changes, version);
+        self.cache.put_all(&committed.changes, begun);
+        self.runs.follow(&committed.changes, committed.version);
         let mut hints = Hints::default();
         for change in &committed.changes {
             self.estimates.apply(change);

@@ -16,22 +16,16 @@ fn cache() -> (Arc<ManualClock>, Cache) {
     (clock.clone(), Cache::new(clock, &options))
 }
 
-fn seen(progress: u8, version: u64) -> Seen {
+fn seen(progress: u8) -> Arc<Record> {
     let mut task = task(1, "one").accepted(id(1), NOW);
     task.progress = progress;
-    Seen {
-        record: Arc::new(Record::accepted(1, task)),
-        version: Some(Version::of_transaction(version)),
-    }
+    Arc::new(Record::accepted(1, task))
 }
 
-fn ended(version: u64) -> Seen {
+fn ended() -> Arc<Record> {
     let mut task = task(1, "one").accepted(id(1), NOW);
     task.state = State::Expired;
-    Seen {
-        record: Arc::new(Record::accepted(1, task)),
-        version: Some(Version::of_transaction(version)),
-    }
+    Arc::new(Record::accepted(1, task))
 }
 
 fn progress(cache: &Cache) -> Option<u8> {
@@ -39,26 +33,25 @@ fn progress(cache: &Cache) -> Option<u8> {
 }
 
 /// A poll that finds this.
-fn poll(cache: &Cache, found: Seen) {
+fn poll(cache: &Cache, found: Arc<Record>) {
     cache.expect(id(1));
     let begun = cache.begin();
     cache.offer(id(1), Some(found), begun);
 }
 
-fn commit(cache: &Cache, after: Option<Seen>, begun: Begun) {
-    let version = after.as_ref().and_then(|seen| seen.version);
+fn commit(cache: &Cache, after: Option<Arc<Record>>, begun: Begun) {
     let change = Change {
         id: id(1),
         before: None,
-        after: after.map(|seen| seen.record),
+        after,
     };
-    cache.put_all(&[change], version, begun);
+    cache.put_all(&[change], begun);
 }
 
 #[test]
 fn an_unfinished_task_is_shown_for_its_time_to_polls_alone() {
     let (clock, cache) = cache();
-    poll(&cache, seen(1, 7));
+    poll(&cache, seen(1));
     assert_eq!(progress(&cache), Some(1));
     assert!(cache.get(id(1)).is_none());
     clock.advance(199);
@@ -72,18 +65,18 @@ fn an_unfinished_task_is_shown_for_its_time_to_polls_alone() {
 fn one_that_nobody_polled_is_not_kept() {
     let (_, cache) = cache();
     let begun = cache.begin();
-    cache.offer(id(1), Some(seen(1, 7)), begun);
-    commit(&cache, Some(seen(2, 8)), cache.begin());
+    cache.offer(id(1), Some(seen(1)), begun);
+    commit(&cache, Some(seen(2)), cache.begin());
     assert_eq!(progress(&cache), None);
 }
 
 #[test]
 fn what_this_process_does_is_shown_at_once() {
     let (_, cache) = cache();
-    poll(&cache, seen(1, 7));
-    commit(&cache, Some(seen(2, 8)), cache.begin());
+    poll(&cache, seen(1));
+    commit(&cache, Some(seen(2)), cache.begin());
     assert_eq!(progress(&cache), Some(2));
-    commit(&cache, Some(ended(9)), cache.begin());
+    commit(&cache, Some(ended()), cache.begin());
     assert!(matches!(cache.get(id(1)), Some(Some(_))));
     commit(&cache, None, cache.begin());
     assert!(matches!(cache.poll(id(1)), Some(None)));
@@ -94,41 +87,30 @@ fn an_answer_that_was_asked_for_before_a_commit_does_not_replace_it() {
     let (_, cache) = cache();
     cache.expect(id(1));
     let early = cache.begin();
-    commit(&cache, Some(seen(2, 8)), cache.begin());
-    cache.offer(id(1), Some(seen(1, 7)), early);
+    commit(&cache, Some(seen(2)), cache.begin());
+    cache.offer(id(1), Some(seen(1)), early);
     assert_ne!(progress(&cache), Some(1));
     // Nor after it was forgotten meanwhile.
-    poll(&cache, seen(2, 8));
+    poll(&cache, seen(2));
     let early = cache.begin();
     cache.forget(Some(&[id(1)]));
-    cache.offer(id(1), Some(seen(1, 7)), early);
+    cache.offer(id(1), Some(seen(1)), early);
     assert_eq!(progress(&cache), None);
     cache.forget(None);
     cache.expect(id(1));
-    cache.offer(id(1), Some(seen(1, 7)), early);
+    cache.offer(id(1), Some(seen(1)), early);
     assert_eq!(progress(&cache), None);
     let late = cache.begin();
-    cache.offer(id(1), Some(seen(2, 8)), late);
+    cache.offer(id(1), Some(seen(2)), late);
     assert_eq!(progress(&cache), Some(2));
 }
 
-/// As by a poll that is on its way when the notice of the end that it finds arrives.
 #[test]
-fn an_end_is_kept_that_was_read_while_the_time_before_it_was_forgotten() {
+fn an_end_stays_when_the_time_before_it_is_forgotten_and_goes_with_a_change_after_it() {
     let (_, kept) = cache();
-    kept.expect(id(1));
-    let begun = kept.begin();
+    poll(&kept, ended());
     kept.forget_unfinished(&[id(1)]);
-    assert!(kept.offer(id(1), Some(ended(7)), begun).is_some());
     assert!(matches!(kept.get(id(1)), Some(Some(_))));
-    // So is one that was read while this process wrote an unfinished state: that was before the end.
-    let (_, kept) = cache();
-    poll(&kept, seen(1, 7));
-    let begun = kept.begin();
-    commit(&kept, Some(seen(2, 8)), kept.begin());
-    kept.offer(id(1), Some(ended(9)), begun);
-    assert!(matches!(kept.get(id(1)), Some(Some(_))));
-    // But not one that was changed after its end.
     for changed in [
         |cache: &Cache| cache.forget(Some(&[id(1)])),
         |cache: &Cache| cache.forget(None),
@@ -138,7 +120,7 @@ fn an_end_is_kept_that_was_read_while_the_time_before_it_was_forgotten() {
         kept.expect(id(1));
         let begun = kept.begin();
         changed(&kept);
-        kept.offer(id(1), Some(ended(7)), begun);
+        kept.offer(id(1), Some(ended()), begun);
         assert!(!matches!(kept.get(id(1)), Some(Some(_))));
     }
 }
@@ -151,84 +133,71 @@ fn a_deleted_task_is_not_shown_again_by_an_answer_from_before() {
     cache.forget(None);
     let reading = cache.begin();
     commit(&cache, None, deleting);
-    cache.offer(id(1), Some(ended(7)), reading);
+    cache.offer(id(1), Some(ended()), reading);
     assert!(cache.get(id(1)).is_none());
     // A later answer counts.
     let reading = cache.begin();
-    cache.offer(id(1), Some(ended(8)), reading);
+    cache.offer(id(1), Some(ended()), reading);
     assert!(cache.get(id(1)).is_some());
 }
 
 #[test]
 fn of_two_transactions_at_the_same_time_neither_is_believed() {
     let (_, cache) = cache();
-    poll(&cache, seen(1, 7));
+    poll(&cache, seen(1));
     let (one, other) = (cache.begin(), cache.begin());
-    commit(&cache, Some(seen(3, 9)), other);
-    commit(&cache, Some(seen(2, 8)), one);
+    commit(&cache, Some(seen(3)), other);
+    commit(&cache, Some(seen(2)), one);
     assert_eq!(progress(&cache), None);
-    poll(&cache, seen(3, 9));
+    poll(&cache, seen(3));
     assert_eq!(progress(&cache), Some(3));
 }
 
 #[test]
 fn a_transaction_that_changes_a_task_twice_shows_the_last_change() {
     let (_, cache) = cache();
-    poll(&cache, seen(1, 7));
+    poll(&cache, seen(1));
     let change = |progress| Change {
         id: id(1),
         before: None,
-        after: Some(seen(progress, 8).record),
+        after: Some(seen(progress)),
     };
-    let version = seen(0, 8).version;
-    cache.put_all(&[change(2), change(3)], version, cache.begin());
+    cache.put_all(&[change(2), change(3)], cache.begin());
     assert_eq!(progress(&cache), Some(3));
 }
 
 #[test]
-fn a_confirmed_task_is_shown_on_as_the_same_record() {
+fn of_two_answers_at_the_same_time_equal_ones_count() {
     let (clock, cache) = cache();
-    poll(&cache, seen(1, 7));
-    let first = cache.poll(id(1)).unwrap().unwrap();
-    let watched = cache.watched();
-    assert_eq!(watched.len(), 1);
-    clock.advance(150);
-    cache.confirm(watched.into_iter(), cache.begin());
-    clock.advance(150);
-    let same = cache.poll(id(1)).unwrap().unwrap();
+    cache.expect(id(1));
+    let (one, other) = (cache.begin(), cache.begin());
+    let first = cache.offer(id(1), Some(seen(1)), one).unwrap();
+    let same = cache.offer(id(1), Some(seen(1)), other).unwrap();
     assert!(Arc::ptr_eq(&first, &same));
-    // Read again, it is the same as well; in another version it is not.
-    let begun = cache.begin();
-    let same = cache.offer(id(1), Some(seen(1, 7)), begun).unwrap();
-    assert!(Arc::ptr_eq(&first, &same));
-    clock.advance(200);
-    let version = Version::of_transaction(6);
-    cache.confirm([(id(1), version)].into_iter(), cache.begin());
-    assert_eq!(progress(&cache), None);
-}
-
-#[test]
-fn a_task_is_looked_after_while_it_is_polled() {
-    let (_, cache) = cache();
-    assert!(cache.watched().is_empty());
-    poll(&cache, seen(1, 7));
-    assert!(cache.watched().is_empty());
-    progress(&cache);
-    assert_eq!(cache.watched().len(), 1);
-    assert_eq!(cache.watched().len(), 1);
-    assert!(cache.watched().is_empty());
-}
-
-#[test]
-fn another_version_that_was_shown_ends_an_entry() {
-    let (_, cache) = cache();
-    poll(&cache, seen(1, 7));
-    cache.compare([(id(1), seen(1, 7).version)].into_iter());
     assert_eq!(progress(&cache), Some(1));
-    cache.compare([(id(1), seen(1, 8).version)].into_iter());
+    // Read again later, it is the same record, and younger.
+    clock.advance(150);
+    poll(&cache, seen(1));
+    clock.advance(150);
+    assert!(Arc::ptr_eq(&first, &cache.poll(id(1)).unwrap().unwrap()));
+    // Of different ones nobody knows the later.
+    let (one, other) = (cache.begin(), cache.begin());
+    cache.offer(id(1), Some(seen(3)), other);
+    cache.offer(id(1), Some(seen(2)), one);
     assert_eq!(progress(&cache), None);
-    poll(&cache, seen(1, 8));
-    cache.forget_versions();
+}
+
+#[test]
+fn another_state_that_was_shown_ends_an_entry() {
+    let (_, cache) = cache();
+    poll(&cache, seen(1));
+    let glance = |progress| (id(1), Glance::of(&seen(progress).task));
+    cache.compare([glance(1)].into_iter());
+    assert_eq!(progress(&cache), Some(1));
+    cache.compare([glance(2)].into_iter());
+    assert_eq!(progress(&cache), None);
+    poll(&cache, seen(2));
+    cache.compare([(id(1), None)].into_iter());
     assert_eq!(progress(&cache), None);
 }
 
@@ -244,7 +213,7 @@ fn p08_the_cache_is_bounded_in_bytes() {
     for number in 0..10_000 {
         cache.expect(id(number));
         let begun = cache.begin();
-        cache.offer(id(number), Some(seen(1, number)), begun);
+        cache.offer(id(number), Some(seen(1)), begun);
     }
     for number in 0..10_000 {
         kept += u32::from(cache.poll(id(number)).is_some());

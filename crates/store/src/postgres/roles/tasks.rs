@@ -19,9 +19,7 @@ use crate::{
 };
 
 /// The columns of a [`Glance`].
-const GLANCE: &str = "id, phase, started_at_ms IS NULL, progress, created_at_ms, xmin";
-/// Where its version is.
-const GLANCE_VERSION: usize = 5;
+const GLANCE: &str = "id, phase, started_at_ms IS NULL, progress, created_at_ms";
 /// Readings of one page, of which each may be of rows that cannot be read.
 const READINGS_MAX: usize = 10;
 
@@ -55,16 +53,17 @@ impl Tasks for PostgresStore {
         let text = format!(
             "SELECT {} FROM idempotency i JOIN tasks t ON t.id = i.task \
              WHERE i.project = $1 AND i.key = $2 AND i.fingerprint = $3",
-            rows::version::columns("t")
+            rows::columns("t")
         );
         let ask = Statement::new(text)
             .text(project)
             .text(idempotency.key.clone());
         let ask = ask.bind(idempotency.fingerprint.to_vec(), Type::BYTEA);
         let found = self.reader.query(ask).await?;
-        self.compare(&found, rows::version::AT)?;
         let record = found.first().map(rows::read).transpose()?;
-        Ok(record.map(|record| record.task.clone()))
+        let task = record.map(|record| record.task.clone());
+        self.compare(task.iter().map(|task| Glance::of(task)));
+        Ok(task)
     }
 
     async fn poll(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
@@ -84,7 +83,6 @@ impl Tasks for PostgresStore {
         let mut after = request.after.map(|id| id.to_string());
         for _ in 0..READINGS_MAX {
             let found = self.reader.query(page(&request, after.take())).await?;
-            self.compare(&found, rows::version::AT)?;
             for row in &found {
                 let record = match rows::read(row) {
                     Err(Fault::Job(StoreError::Corrupt(error))) => {
@@ -93,6 +91,7 @@ impl Tasks for PostgresStore {
                     }
                     read => read?,
                 };
+                self.compare([Glance::of(&record.task)]);
                 if request.lists(&record.task) && !filling.add(&record.task) {
                     return Ok(filling.page());
                 }
@@ -128,8 +127,8 @@ impl Tasks for PostgresStore {
         let named: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let text = format!("SELECT {GLANCE} FROM tasks WHERE id = ANY($1)");
         let found = self.reader.query(Statement::new(text).texts(named)).await?;
-        self.compare(&found, GLANCE_VERSION)?;
         let found = glances(&found)?;
+        self.compare(found.iter().copied().map(Some));
         let found: HashMap<TaskId, Glance> = found.into_iter().map(|one| (one.id, one)).collect();
         Ok(ids.iter().map(|id| found.get(id).copied()).collect())
     }
@@ -141,8 +140,8 @@ impl Tasks for PostgresStore {
         };
         let ask = [1, 2, 3, 4].map(part).join(" UNION ALL ");
         let found = self.reader.query(Statement::new(ask).text(project)).await?;
-        self.compare(&found, GLANCE_VERSION)?;
         let mut found = glances(&found)?;
+        self.compare(found.iter().copied().map(Some));
         found.sort_unstable_by_key(|glance| glance.id);
         Ok(found)
     }
@@ -253,14 +252,11 @@ impl Tasks for PostgresStore {
 
 impl PostgresStore {
     /// No poll shows these tasks as they were before they were read here.
-    fn compare(&self, found: &[tokio_postgres::Row], version_at: usize) -> Result<(), StoreError> {
-        let mut seen = Vec::with_capacity(found.len());
-        for row in found {
-            let version = row.try_get(version_at).map_err(Fault::from)?;
-            seen.push((rows::id(row)?, Some(version)));
-        }
-        self.shared.cache.compare(seen.into_iter());
-        Ok(())
+    fn compare(&self, seen: impl IntoIterator<Item = Option<Glance>>) {
+        let seen = seen.into_iter().flatten();
+        self.shared
+            .cache
+            .compare(seen.map(|glance| (glance.id, Some(glance))));
     }
 }
 
@@ -284,7 +280,7 @@ fn page(request: &PageRequest, after: Option<String>) -> Statement {
     let text = format!(
         "SELECT {} FROM tasks t WHERE project = $1 AND phase <> 'expired' AND id {compare} $2 \
          ORDER BY id {direction} LIMIT $3",
-        rows::version::columns("t")
+        rows::columns("t")
     );
     Statement::new(text)
         .text(request.project.clone())
