@@ -42,9 +42,11 @@ mod reads;
 #[cfg(feature = "conformance")]
 pub mod reference;
 mod secrets;
+mod sql;
 pub mod sqlite;
 mod stored;
 mod sweep;
+mod tables;
 mod tallies;
 mod task;
 mod tasks;

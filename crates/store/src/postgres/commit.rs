@@ -12,6 +12,7 @@ use super::rows::{Version, Written};
 use super::statement::Statement;
 use crate::queue::Change;
 use crate::stored::int;
+use crate::tables::webhooks;
 
 /// The changes of a committed transaction.
 #[derive(Debug, Default)]
@@ -158,7 +159,7 @@ impl Batch<'_> {
         call_offs.sort_unstable_by_key(|one| one.task);
         statements.extend(call_offs.into_iter().map(super::chores::note_call_off));
         let callbacks = new.callbacks.into_iter();
-        statements.extend(callbacks.map(|(task, to)| super::webhooks::note_callback(task, to)));
+        statements.extend(callbacks.map(|(task, to)| webhooks::note_callback(task, &to).into()));
         if !new.ended.is_empty() {
             statements.extend(super::webhooks::note_ends(new.ended));
         }

@@ -2,17 +2,15 @@
 //! a webhook's rows.
 
 use kinora_contract::limits::{WEBHOOK_LOG_MAX, WEBHOOK_PENDING_MAX};
-use kinora_contract::{TaskId, UnixMs};
-use tokio_postgres::Row;
-use tokio_postgres::types::Type;
 
 use super::batch::Batch;
 use super::fault::Done;
 use super::job::Operation;
+use super::script;
 use super::statement::Statement;
-use super::webhooks::{WEBHOOK, attempts, read, time};
+use crate::tables::webhooks::{due_columns, read_due};
 use crate::webhooks::{AHEAD_MS_MAX, TRIM_STEP};
-use crate::{DeliveryDone, DeliveryNext, DeliveryRequest, DueDelivery};
+use crate::{DeliveryRequest, DueDelivery};
 
 impl Operation for DeliveryRequest {
     type Output = Vec<DueDelivery>;
@@ -40,7 +38,8 @@ impl Operation for DeliveryRequest {
                AND (due_ms <= $1 OR due_ms > $2) AND state = 'pending' FOR UPDATE SKIP LOCKED\
              ) UPDATE deliveries d SET due_ms = $5, token = nextval('chore_tokens'), attempts = d.attempts + 1 \
              FROM picked p, webhooks w WHERE d.number = p.number AND w.id = d.webhook \
-             RETURNING {WEBHOOK}, d.number, d.token, d.attempts, d.event, d.task, coalesce(d.url, w.url)"
+             RETURNING {}",
+            due_columns()
         ))
         .int(now_ms)
         .int(now_ms.saturating_add(AHEAD_MS_MAX))
@@ -50,82 +49,11 @@ impl Operation for DeliveryRequest {
         let rows = batch.query(take).await?;
         batch.wrote |= !rows.is_empty();
         let mut taken = Vec::with_capacity(rows.len());
-        for row in &rows {
+        for row in &script::rows(&rows)? {
             taken.extend(read_due(row, now_ms)?);
         }
         Ok(taken)
     }
-}
-
-/// A leased row. An unreadable one is tried again after its lease.
-fn read_due(row: &Row, now_ms: UnixMs) -> Done<Option<DueDelivery>> {
-    let webhook = read(row)?;
-    let number = time(row, 9)?.unwrap_or(0);
-    let (task, url): (Option<&str>, Option<String>) = (row.try_get(13)?, row.try_get(14)?);
-    let task = task.map(str::parse::<TaskId>).transpose();
-    let (Ok(task), Some(url)) = (task, url) else {
-        tracing::error!(number, "damaged delivery skipped");
-        return Ok(None);
-    };
-    Ok(Some(DueDelivery {
-        number,
-        token: time(row, 10)?.unwrap_or(0),
-        attempts: attempts(row, 11)?,
-        event: row.try_get(12)?,
-        task,
-        url,
-        secrets: webhook.secrets(now_ms),
-        project: webhook.project,
-    }))
-}
-
-impl Operation for DeliveryDone {
-    type Output = ();
-
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
-        let now_ms = batch.now.wall_ms;
-        if let DeliveryNext::Later { after_ms } = self.next {
-            // Given back without an attempt.
-            let postpone = "UPDATE deliveries SET due_ms = $3, token = NULL, attempts = attempts - 1 \
-                            WHERE number = $1 AND token = $2 RETURNING 1";
-            let postpone = Statement::new(postpone).int(self.number).int(self.token);
-            batch
-                .change(postpone.int(now_ms.saturating_add(after_ms)))
-                .await?;
-            return Ok(());
-        }
-        let settle = Statement::new(
-            "UPDATE deliveries SET state = $3, due_ms = $4, token = NULL, tried_at_ms = $5, status = $6, error = $7 \
-             WHERE number = $1 AND token = $2 RETURNING webhook",
-        )
-        .int(self.number)
-        .int(self.token)
-        .text(self.next.state().name())
-        .int(self.next.due_ms(now_ms))
-        .int(now_ms)
-        .bind(self.answer.as_ref().ok().map(|status| i64::from(*status)), Type::INT8)
-        .bind(self.answer.clone().err(), Type::TEXT);
-        let settled = batch.change(settle).await?;
-        let Some(row) = settled.first() else {
-            return Ok(());
-        };
-        let webhook: String = row.try_get(0)?;
-        if self.next == DeliveryNext::Gone {
-            disable(batch, &webhook, now_ms).await?;
-        }
-        Ok(())
-    }
-}
-
-async fn disable(batch: &mut Batch<'_>, webhook: &str, now_ms: UnixMs) -> Done<()> {
-    let disable =
-        "UPDATE webhooks SET disabled_at_ms = $2 WHERE id = $1 AND url IS NOT NULL RETURNING 1";
-    let disable = Statement::new(disable).text(webhook).int(now_ms);
-    if !batch.change(disable).await?.is_empty() {
-        let fail = "UPDATE deliveries SET state = 'failed', token = NULL WHERE webhook = $1 AND state = 'pending'";
-        batch.change(Statement::new(fail).text(webhook)).await?;
-    }
-    Ok(())
 }
 
 /// Removes deliveries beyond the limits of their webhooks, a limited number for each.

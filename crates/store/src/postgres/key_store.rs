@@ -16,9 +16,9 @@ use super::fault::answered;
 use super::keys::{AddFirstKey, AddKey, COLUMNS, NoteUse, RevokeKey, RotateKey, read};
 use super::lane::Lane;
 use super::reads::Reader;
-use super::secrets::ReplaceSigningKey;
 use super::shared::Shared;
 use super::statement::Statement;
+use crate::tables::secrets::ReplaceSigningKey;
 use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, OpenError, SecretKey, StoreError};
 
 /// Maximum number of remembered keys; beyond it the process forgets all of them.

@@ -43,7 +43,7 @@ mod rows;
 mod runs;
 mod runtime;
 mod schema;
-mod secrets;
+mod script;
 mod server_clock;
 mod session;
 mod shared;

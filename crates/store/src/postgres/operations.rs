@@ -9,7 +9,8 @@ use super::address::Address;
 use super::connect::Connector;
 use super::reads::Reader;
 use super::shared::Shared;
-use super::{key_log, overview, schema, tallies};
+use super::{key_log, overview, schema, script};
+use crate::tables::tallies;
 use crate::{
     KeyAction, OpenError, Operations, Overview, PostgresOptions, StoreError, TallyRequest, TallyRow,
 };
@@ -29,14 +30,6 @@ impl PostgresOperations {
     }
 }
 
-pub(super) async fn tallies(
-    reader: &Reader,
-    request: &TallyRequest,
-) -> Result<Vec<TallyRow>, StoreError> {
-    let found = reader.query(tallies::ask(request)).await?;
-    Ok(tallies::read(&found)?)
-}
-
 pub(super) async fn key_log(
     reader: &Reader,
     project: Option<&str>,
@@ -48,7 +41,7 @@ pub(super) async fn key_log(
 #[async_trait]
 impl Operations for PostgresOperations {
     async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
-        tallies(&self.0, request).await
+        script::ask(&self.0, tallies::sums(request)).await
     }
 
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {

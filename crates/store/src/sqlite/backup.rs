@@ -11,9 +11,10 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::from_str;
 
 use super::fault::{Done, Fault};
-use super::{schema, secrets, starts};
+use super::{schema, script, starts};
 use kinora_contract::lifecycle::reference_keys_of;
 
+use crate::tables::secrets;
 use crate::{
     BackupCounts as Counts, BackupSource, OpenError, SqliteOptions, StoreError, TaskFiles,
 };
@@ -131,7 +132,7 @@ impl Snapshot {
         if !there.map_err(Fault::from)? {
             return Ok(false);
         }
-        Ok(secrets::signing_key(&self.conn)?.is_some())
+        Ok(!script::ask(&self.conn, &secrets::signing_key())?.is_empty())
     }
 
     /// Counts its contents.

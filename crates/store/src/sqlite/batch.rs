@@ -13,11 +13,12 @@ use super::delivery_rows;
 use super::fault::{Done, Fault};
 use super::gaps;
 use super::rows;
+use super::script;
 use super::standing::Standing;
-use super::tallies;
 use crate::gap::Gaps;
 use crate::present::Present;
 use crate::queue::{Change, Index, alone};
+use crate::tables::tallies;
 use crate::tallies::Tallies;
 use crate::usages::Charge;
 
@@ -256,7 +257,7 @@ impl<'a> Batch<'a> {
         self.write_usage()?;
         let tallies: Tallies = self.endings.iter().collect();
         for row in tallies.rows() {
-            tallies::add(self.conn, &row)?;
+            script::run(self.conn, &tallies::add(&row))?;
         }
         gaps::write(&self.gaps, &self.standing.gaps, self.conn)?;
         if self.conn.total_changes() == rows_before {

@@ -1,17 +1,19 @@
 //! Deliveries in SQLite as the delivering process uses them: leases, outcomes, and the limits of a
 //! webhook's rows.
 
+use kinora_contract::UnixMs;
 use kinora_contract::limits::{WEBHOOK_LOG_MAX, WEBHOOK_PENDING_MAX};
-use kinora_contract::{TaskId, UnixMs};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 
 use super::batch::Batch;
 use super::columns::int;
 use super::fault::Done;
 use super::job::Operation;
-use super::webhooks::{WEBHOOK, read};
+use super::script;
+use crate::sql::Query;
+use crate::tables::webhooks::{due_columns, read_due};
 use crate::webhooks::{AHEAD_MS_MAX, TRIM_STEP};
-use crate::{DeliveryDone, DeliveryNext, DeliveryRequest, DueDelivery};
+use crate::{DeliveryRequest, DueDelivery};
 
 impl Operation for DeliveryRequest {
     type Output = Vec<DueDelivery>;
@@ -27,7 +29,7 @@ impl Operation for DeliveryRequest {
                 "UPDATE deliveries SET due_ms = ?2, token = ?3, attempts = attempts + 1 WHERE number = ?1",
             )?;
             lease.execute([number, int(until_ms), int(token)])?;
-            taken.extend(read_due(batch.conn, number, token, now_ms)?);
+            taken.extend(leased(batch.conn, number.unsigned_abs(), now_ms)?);
         }
         Ok(taken)
     }
@@ -86,96 +88,15 @@ fn next_due(
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-/// A leased row. An unreadable one is retried after its lease, and does not block those after it.
-fn read_due(
-    conn: &Connection,
-    number: i64,
-    token: u64,
-    now_ms: UnixMs,
-) -> Done<Option<DueDelivery>> {
-    let mut query = conn.prepare_cached(&format!(
-        "SELECT {WEBHOOK}, d.event, d.task, coalesce(d.url, w.url), d.attempts \
-         FROM deliveries d JOIN webhooks w ON w.id = d.webhook WHERE d.number = ?1"
-    ))?;
-    let found = query.query_row([number], |row| {
-        let (task, url): (Option<String>, Option<String>) = (row.get(10)?, row.get(11)?);
-        Ok((read(row), row.get(9)?, task, url, row.get(12)?))
-    });
-    let (webhook, event, task, url, attempts) = found?;
-    let webhook = webhook?;
-    let task = task.map(|task| task.parse::<TaskId>()).transpose();
-    let (Ok(task), Some(url)) = (task, url) else {
-        tracing::error!(number, "damaged delivery skipped");
-        return Ok(None);
-    };
-    Ok(Some(DueDelivery {
-        number: number.unsigned_abs(),
-        token,
-        attempts,
-        event,
-        task,
-        url,
-        secrets: webhook.secrets(now_ms),
-        project: webhook.project,
-    }))
-}
-
-impl Operation for DeliveryDone {
-    type Output = ();
-
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
-        let now_ms = batch.now.wall_ms;
-        if let DeliveryNext::Later { after_ms } = self.next {
-            return postpone(batch.conn, self, now_ms.saturating_add(after_ms));
-        }
-        let mut settle = batch.conn.prepare_cached(
-            "UPDATE deliveries SET state = ?3, due_ms = ?4, token = NULL, tried_at_ms = ?5, status = ?6, error = ?7 \
-             WHERE number = ?1 AND token = ?2 RETURNING webhook",
-        )?;
-        let webhook = settle.query_row(
-            params![
-                int(self.number),
-                int(self.token),
-                self.next.state().name(),
-                int(self.next.due_ms(now_ms)),
-                int(now_ms),
-                self.answer.as_ref().ok(),
-                self.answer.as_ref().err(),
-            ],
-            |row| row.get::<_, String>(0),
-        );
-        let Some(webhook) = webhook.optional()? else {
-            return Ok(());
-        };
-        if self.next == DeliveryNext::Gone {
-            disable(batch.conn, &webhook, now_ms)?;
-        }
-        Ok(())
-    }
-}
-
-/// Gives a delivery back that was not attempted.
-fn postpone(conn: &Connection, done: &DeliveryDone, due_ms: UnixMs) -> Done<()> {
-    let mut postpone = conn.prepare_cached(
-        "UPDATE deliveries SET due_ms = ?3, token = NULL, attempts = attempts - 1 \
-         WHERE number = ?1 AND token = ?2",
-    )?;
-    postpone.execute([int(done.number), int(done.token), int(due_ms)])?;
-    Ok(())
-}
-
-fn disable(conn: &Connection, webhook: &str, now_ms: UnixMs) -> Done<()> {
-    let disabled = conn.execute(
-        "UPDATE webhooks SET disabled_at_ms = ?2 WHERE id = ?1 AND url IS NOT NULL",
-        params![webhook, int(now_ms)],
-    )?;
-    if disabled > 0 {
-        conn.execute(
-            "UPDATE deliveries SET state = 'failed', token = NULL WHERE webhook = ?1 AND state = 'pending'",
-            [webhook],
-        )?;
-    }
-    Ok(())
+/// A leased row.
+fn leased(conn: &Connection, number: u64, now_ms: UnixMs) -> Done<Option<DueDelivery>> {
+    let text = format!(
+        "SELECT {} FROM deliveries d JOIN webhooks w ON w.id = d.webhook WHERE d.number = $1",
+        due_columns()
+    );
+    let rows = script::run(conn, &Query::new(text).bind(number))?;
+    let found = rows.first().map(|row| read_due(row, now_ms)).transpose()?;
+    Ok(found.flatten())
 }
 
 /// Deliveries beyond the limits of their webhooks, to remove.

@@ -5,18 +5,6 @@ use kinora_contract::webhook::event_id;
 use rusqlite::{Connection, params};
 
 use super::fault::Done;
-use crate::Callback;
-
-/// Adds the delivery to a task's callback, for its end.
-pub(super) fn note_callback(conn: &Connection, task: TaskId, callback: &Callback) -> Done<()> {
-    let mut query = conn.prepare_cached(
-        "INSERT INTO deliveries (event, task, webhook, url, state) VALUES (?1, ?2, ?3, ?4, 'waiting')",
-    )?;
-    let Callback { webhook, url } = callback;
-    query.execute(params![event_id(task), task.to_string(), webhook, url])?;
-    Ok(())
-}
-
 /// Records that a task has ended: its callback and the webhooks of its project must be notified.
 pub(super) fn note_end(conn: &Connection, project: &str, task: TaskId) -> Done<()> {
     let event = event_id(task);

@@ -8,9 +8,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
 use super::columns::int;
-use super::delivery_rows;
 use super::fault::{Done, Fault};
 use super::job::Operation;
+use super::script;
+use crate::tables::webhooks;
 use crate::task::{Full, Load};
 use crate::{Idempotency, NewTask};
 
@@ -61,7 +62,7 @@ impl Operation for Insert {
             remember(new, idempotency, record.seq, batch)?;
         }
         if let Some(callback) = &new.callback {
-            delivery_rows::note_callback(batch.conn, id, callback)?;
+            script::run(batch.conn, &webhooks::note_callback(id, callback))?;
         }
         Ok(Outcome::Inserted(record))
     }

@@ -10,7 +10,8 @@ use super::columns::COLUMNS;
 use super::fault::{Done, Fault};
 use super::gaps;
 use super::opening::{self, Checked};
-use super::{rows, schema, secrets, workers};
+use super::{rows, schema, script, workers};
+use crate::tables::secrets;
 use crate::{Gap, LivingWorker, Loss, OpenError, SqliteOptions, StoreError};
 
 /// A store in a file, opened for checks.
@@ -55,7 +56,7 @@ impl Inspector {
     }
 
     pub(crate) fn has_signing_key(&self) -> Result<bool, StoreError> {
-        Ok(secrets::signing_key(&self.conn())?.is_some())
+        Ok(!script::ask(&self.conn(), &secrets::signing_key())?.is_empty())
     }
 
     pub(crate) fn check(&self) -> Result<Vec<String>, OpenError> {

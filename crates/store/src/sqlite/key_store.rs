@@ -6,7 +6,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kinora_contract::UnixMs;
 
-use super::{SqliteStore, keys, secrets, stopped};
+use super::{SqliteStore, keys, stopped};
+use crate::tables::secrets::ReplaceSigningKey;
 use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, SecretKey, StoreError};
 
 #[async_trait]
@@ -64,6 +65,6 @@ impl KeyStore for SqliteStore {
     }
 
     async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
-        self.writer.call(secrets::ReplaceSigningKey(new)).await
+        self.writer.call(ReplaceSigningKey(new)).await
     }
 }

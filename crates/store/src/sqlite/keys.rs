@@ -19,7 +19,8 @@ use super::fault::{Done, Fault};
 use super::job::Operation;
 use super::key_log;
 use super::schema;
-use super::secrets;
+use super::script;
+use crate::tables::secrets::ReplaceSigningKey;
 use crate::{
     Actor, ApiKey, KeyRotation, KeyStore, NewKey, OpenError, Scope, SecretKey, SqliteOptions,
     StoreError,
@@ -111,7 +112,7 @@ impl KeyStore for SqliteKeys {
     }
 
     async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
-        self.change(|conn| secrets::replace(conn, &new))
+        self.change(|conn| script::run_all(conn, &ReplaceSigningKey(new), 0))
     }
 }
 

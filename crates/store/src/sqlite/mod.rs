@@ -45,14 +45,13 @@ mod recover;
 mod roles;
 mod rows;
 mod schema;
-mod secrets;
+mod script;
 mod shares;
 mod standing;
 mod starts;
 mod sum;
 mod sums;
 mod sweep;
-mod tallies;
 #[cfg(test)]
 mod tests;
 mod unfinished;
@@ -78,6 +77,7 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::Record;
 use kinora_contract::{Clock, Task, TaskId};
 
+use crate::sql::Question;
 use crate::{Holds, OpenError, OpenOptions, Store, StoreError};
 use checkpoint::{Checkpointer, Log};
 use fault::Done;
@@ -193,6 +193,12 @@ impl SqliteStore {
         }
         let read = move |readers: &Readers, memory: &Memory| readers.find(memory, id);
         self.read(project, read).await
+    }
+
+    /// The answer to a question of the tables.
+    async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
+        self.read(None, move |readers, _| readers.ask(&question))
+            .await
     }
 
     /// Runs `read` on a thread that may block.

@@ -3,4 +3,3 @@
 pub(super) mod export;
 pub(super) mod import;
 mod rows;
-mod webhooks;

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use kinora_contract::Clock;
 
 use super::inspector::Inspector;
-use super::{key_log, overview, tallies};
+use super::{key_log, overview, script};
+use crate::tables::tallies;
 use crate::{KeyAction, OpenError, Operations, Overview, StoreError, TallyRequest, TallyRow};
 
 /// A store opened for queries. Commands have their own thread, which may block.
@@ -29,7 +30,8 @@ impl SqliteOperations {
 #[async_trait]
 impl Operations for SqliteOperations {
     async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
-        self.inspector.read(|conn| tallies::read(conn, request))
+        self.inspector
+            .read(|conn| script::ask(conn, &tallies::sums(request)))
     }
 
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {

@@ -13,14 +13,12 @@ use rusqlite::{Connection, params};
 use super::fault::Done;
 use super::insert::{self, Bound};
 use super::memory::Memory;
-use super::{
-    deliveries, key_log, overview, pages, rows, schema, secrets, tallies, webhooks, workers,
-};
+use super::{deliveries, key_log, overview, pages, rows, schema, script, workers};
 use crate::metered;
+use crate::sql::Question;
 use crate::stored::int;
 use crate::{
-    Delivery, EndedRequest, Idempotency, KeyAction, OpenError, Overview, PageRequest, SecretKey,
-    SqliteOptions, TallyRequest, TallyRow, Webhook,
+    EndedRequest, Idempotency, KeyAction, OpenError, Overview, PageRequest, SqliteOptions,
 };
 
 /// Maximum number of concurrent reads.
@@ -119,9 +117,9 @@ impl Readers {
         self.with(workers::running)
     }
 
-    /// Sums over ended tasks.
-    pub(super) fn tallies(&self, request: &TallyRequest) -> Done<Vec<TallyRow>> {
-        self.with(|conn| tallies::read(conn, request))
+    /// The answer to a question.
+    pub(super) fn ask<T>(&self, question: &Question<T>) -> Done<Vec<T>> {
+        self.with(|conn| script::ask(conn, question))
     }
 
     /// Changes of API keys.
@@ -134,24 +132,9 @@ impl Readers {
         self.with(|conn| overview::read(conn, now_ms))
     }
 
-    /// The key that signs result URLs.
-    pub(super) fn signing_key(&self) -> Done<Option<SecretKey>> {
-        self.with(secrets::signing_key)
-    }
-
-    /// Receivers of events.
-    pub(super) fn webhooks(&self) -> Done<Vec<Webhook>> {
-        self.with(webhooks::list)
-    }
-
     /// Deliveries beyond the limits of their webhooks.
     pub(super) fn excess_deliveries(&self) -> Done<deliveries::Excess> {
         self.with(deliveries::excess)
-    }
-
-    /// The newest deliveries to one webhook.
-    pub(super) fn deliveries(&self, webhook: &str, count: usize) -> Done<Vec<Delivery>> {
-        self.with(|conn| webhooks::log(conn, webhook, count))
     }
 
     fn with<T>(&self, read: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use async_trait::async_trait;
 use tokio_postgres::{Client, Row};
 
-use super::webhooks as moved_webhooks;
 use crate::postgres::connect::Connector;
 use crate::postgres::fault::{Done, Fault, corrupt};
 use crate::postgres::rows::{self, moved};
 use crate::postgres::statement::Statement;
-use crate::postgres::{key_log, keys, opening, schema, secrets, tallies, webhooks};
+use crate::postgres::{key_log, keys, opening, schema, script};
+use crate::tables::{secrets, tallies, webhooks};
 use crate::{
     Export, Hex, MOVED_AT_ONCE, MovedBinding, MovedChore, MovedKey, MovedStore, MovedTask,
     OpenError, StoreError, TallyRequest,
@@ -49,13 +49,14 @@ impl PostgresExport {
         let queue = found.first().ok_or_else(missing)?;
         let gaps = "SELECT after_ms, before_ms FROM gaps WHERE before_ms < 9223372036854775807 ORDER BY after_ms";
         let gaps = self.run(gaps).await?;
-        let key = secrets::read(&secrets::ask().run(&self.client).await?)?;
-        let tallies = tallies::ask(&TallyRequest::default());
-        let tallies = tallies::read(&tallies.run(&self.client).await?)?;
+        let key = script::ask_of(&self.client, secrets::signing_key())
+            .await?
+            .pop();
+        let tallies = tallies::sums(&TallyRequest::default());
+        let tallies = script::ask_of(&self.client, tallies).await?;
         let mut key_log = key_log::read(&key_log::ask(None).run(&self.client).await?)?;
         key_log.reverse();
-        let webhooks = webhooks::ask_webhooks().run(&self.client).await?;
-        let webhooks = webhooks.iter().map(|row| Ok(webhooks::read(row)?.into()));
+        let webhooks = script::ask_of(&self.client, webhooks::all()).await?;
         Ok(MovedStore {
             identity: queue.try_get::<_, i64>(0)?.unsigned_abs(),
             token: queue.try_get::<_, i64>(1)?.unsigned_abs(),
@@ -64,8 +65,8 @@ impl PostgresExport {
             signing_key: key.map(|key| Hex(key.0)),
             tallies,
             key_log,
-            webhooks: webhooks.collect::<Done<_>>()?,
-            deliveries: moved_webhooks::deliveries(&self.client).await?,
+            webhooks: webhooks.into_iter().map(Into::into).collect(),
+            deliveries: script::ask_of(&self.client, webhooks::unsettled()).await?,
         })
     }
 

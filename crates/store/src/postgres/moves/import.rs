@@ -6,15 +6,16 @@ use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::export::PostgresExport;
-use super::{sums, webhooks};
+use super::sums;
 use crate::postgres::batch::Binding;
 use crate::postgres::connect::Connector;
 use crate::postgres::durability::SYNCED;
 use crate::postgres::fault::{Done, Fault, corrupt, is_refusal};
 use crate::postgres::rows::Written;
 use crate::postgres::statement::{BEGIN, Statement, run_all};
-use crate::postgres::{insert, key_log, keys, schema, secrets, tallies};
+use crate::postgres::{insert, key_log, keys, schema, tallies};
 use crate::stored::int;
+use crate::tables::{secrets, webhooks};
 use crate::{
     ApiKey, Export, Import, MovedChore, MovedKey, MovedStore, MovedTask, OpenError, SecretKey,
     StoreError,
@@ -136,7 +137,7 @@ fn write_store(store: &MovedStore) -> Vec<Statement> {
     statements.extend(tallies::add(&store.tallies));
     statements.extend(store.key_log.iter().map(key_log::add));
     let key = store.signing_key.map(|key| SecretKey(key.0));
-    statements.extend(key.map(secrets::insert));
+    statements.extend(key.map(|key| secrets::insert(&key).into()));
     statements
 }
 
@@ -195,7 +196,7 @@ impl Import for PostgresImport {
         statements.extend(write_store(store));
         statements.extend(write_keys(keys)?);
         statements.extend(write_chores(chores));
-        statements.extend(webhooks::write(store));
+        statements.extend(webhooks::replace_all(store).into_iter().map(Into::into));
         Ok(self.within(statements).await?)
     }
 

@@ -2,14 +2,15 @@
 
 use async_trait::async_trait;
 
-use super::super::operations::{key_log, tallies};
-use super::super::{PostgresStore, overview};
+use super::super::operations::key_log;
+use super::super::{PostgresStore, overview, script};
+use crate::tables::tallies;
 use crate::{KeyAction, Operations, Overview, StoreError, TallyRequest, TallyRow};
 
 #[async_trait]
 impl Operations for PostgresStore {
     async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
-        tallies(&self.reader, request).await
+        script::ask(&self.reader, tallies::sums(request)).await
     }
 
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {

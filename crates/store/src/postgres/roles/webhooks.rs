@@ -3,35 +3,19 @@
 use async_trait::async_trait;
 use tokio::sync::watch;
 
-use super::super::PostgresStore;
 use super::super::beside::Beside;
 use super::super::deliveries::Trim;
-use super::super::fault::Done;
-use super::super::reads::Reader;
-use super::super::webhooks::{ask_deliveries, ask_webhooks, read, read_delivery};
+use super::super::{PostgresStore, script};
+use crate::tables::webhooks;
 use crate::{
     Deliveries, Delivery, DeliveryDone, DeliveryRequest, DueDelivery, OpenError, StoreError,
     Webhook, WebhookChange, Webhooks,
 };
 
-async fn webhooks(reader: &Reader) -> Result<Vec<Webhook>, StoreError> {
-    let found = reader.query(ask_webhooks()).await?;
-    Ok(found.iter().map(read).collect::<Done<_>>()?)
-}
-
-async fn deliveries(
-    reader: &Reader,
-    webhook: &str,
-    count: usize,
-) -> Result<Vec<Delivery>, StoreError> {
-    let found = reader.query(ask_deliveries(webhook, count)).await?;
-    Ok(found.iter().map(read_delivery).collect::<Done<_>>()?)
-}
-
 #[async_trait]
 impl Webhooks for PostgresStore {
     async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
-        webhooks(&self.reader).await
+        script::ask(&self.reader, webhooks::all()).await
     }
 
     async fn change_webhook(&self, change: WebhookChange) -> Result<bool, StoreError> {
@@ -39,7 +23,7 @@ impl Webhooks for PostgresStore {
     }
 
     async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError> {
-        deliveries(&self.reader, webhook, count).await
+        script::ask(&self.reader, webhooks::log(webhook, count)).await
     }
 }
 
@@ -79,7 +63,7 @@ impl WebhooksBeside {
 #[async_trait]
 impl Webhooks for WebhooksBeside {
     async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
-        webhooks(&self.0.connected().await?.reader).await
+        script::ask(&self.0.connected().await?.reader, webhooks::all()).await
     }
 
     async fn change_webhook(&self, change: WebhookChange) -> Result<bool, StoreError> {
@@ -87,6 +71,7 @@ impl Webhooks for WebhooksBeside {
     }
 
     async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError> {
-        deliveries(&self.0.connected().await?.reader, webhook, count).await
+        let log = webhooks::log(webhook, count);
+        script::ask(&self.0.connected().await?.reader, log).await
     }
 }

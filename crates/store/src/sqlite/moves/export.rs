@@ -5,10 +5,11 @@ use std::path::Path;
 use async_trait::async_trait;
 use rusqlite::{Connection, Row};
 
-use super::{rows, webhooks as moved_webhooks};
+use super::rows;
 use crate::sqlite::columns::{COLUMNS, int};
 use crate::sqlite::fault::{Done, Fault};
-use crate::sqlite::{key_log, keys, rows as stored, schema, secrets, tallies, webhooks};
+use crate::sqlite::{key_log, keys, rows as stored, schema, script};
+use crate::tables::{secrets, tallies, webhooks};
 use crate::{
     Export, Gap, Hex, MOVED_AT_ONCE, MovedChore, MovedKey, MovedStore, MovedTask, OpenError,
     SqliteOptions, StoreError, TallyRequest,
@@ -59,11 +60,16 @@ impl SqliteExport {
             token: stored::counter(conn, "token")?.max(held.unsigned_abs()),
             newest_ms: stored::counter(conn, "newest_ms")?,
             gaps: gaps.collect::<Result<_, _>>()?,
-            signing_key: secrets::signing_key(conn)?.map(|key| Hex(key.0)),
-            tallies: tallies::read(conn, &TallyRequest::default())?,
+            signing_key: script::ask(conn, &secrets::signing_key())?
+                .pop()
+                .map(|key| Hex(key.0)),
+            tallies: script::ask(conn, &tallies::sums(&TallyRequest::default()))?,
             key_log,
-            webhooks: webhooks::list(conn)?.into_iter().map(Into::into).collect(),
-            deliveries: moved_webhooks::deliveries(conn)?,
+            webhooks: script::ask(conn, &webhooks::all())?
+                .into_iter()
+                .map(Into::into)
+                .collect(),
+            deliveries: script::ask(conn, &webhooks::unsettled())?,
         })
     }
 

@@ -9,12 +9,12 @@ use kinora_contract::{Clock, ManualClock};
 use rusqlite::{Connection, params};
 
 use super::export::SqliteExport;
-use super::{rows, webhooks};
+use super::rows;
+use crate::SecretKey;
 use crate::sqlite::columns::int;
 use crate::sqlite::fault::{Done, Fault};
-use crate::sqlite::{
-    carrying, key_log, keys, locks, opening, rows as stored, schema, secrets, tallies,
-};
+use crate::sqlite::{carrying, key_log, keys, locks, opening, rows as stored, schema, script};
+use crate::tables::{secrets, tallies, webhooks};
 use crate::{
     ApiKey, Export, Import, MovedChore, MovedKey, MovedStore, MovedTask, OpenError, SqliteOptions,
     StoreError,
@@ -113,15 +113,16 @@ fn write_store(conn: &Connection, store: &MovedStore) -> Done<()> {
         conn.execute(add, [int(gap.after_ms), int(gap.before_ms)])?;
     }
     for row in &store.tallies {
-        tallies::add(conn, row)?;
+        script::run(conn, &tallies::add(row))?;
     }
     for entry in &store.key_log {
         key_log::add(conn, entry)?;
     }
     match &store.signing_key {
-        Some(key) => secrets::insert(conn, &key.0),
-        None => Ok(()),
+        Some(key) => drop(script::run(conn, &secrets::insert(&SecretKey(key.0)))?),
+        None => {}
     }
+    Ok(())
 }
 
 fn write_keys(conn: &Connection, moved: &[MovedKey]) -> Done<()> {
@@ -163,7 +164,10 @@ impl Import for SqliteImport {
             write_store(conn, store)?;
             write_keys(conn, keys)?;
             write_chores(conn, chores)?;
-            webhooks::write(conn, store)
+            for query in webhooks::replace_all(store) {
+                script::run(conn, &query)?;
+            }
+            Ok(())
         })?)
     }
 

@@ -5,14 +5,13 @@ use async_trait::async_trait;
 use super::super::SqliteStore;
 use super::super::memory::Memory;
 use super::super::reads::Readers;
+use crate::tables::tallies;
 use crate::{KeyAction, Operations, Overview, StoreError, TallyRequest, TallyRow, Workers};
 
 #[async_trait]
 impl Operations for SqliteStore {
     async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
-        let request = request.clone();
-        let read = move |readers: &Readers, _: &Memory| readers.tallies(&request);
-        self.read(None, read).await
+        self.ask(tallies::sums(request)).await
     }
 
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {

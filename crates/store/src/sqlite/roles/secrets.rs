@@ -3,16 +3,13 @@
 use async_trait::async_trait;
 
 use super::super::SqliteStore;
-use super::super::memory::Memory;
-use super::super::reads::Readers;
-use super::super::secrets::KeepSigningKey;
+use crate::tables::secrets::{KeepSigningKey, signing_key};
 use crate::{SecretKey, Secrets, StoreError};
 
 #[async_trait]
 impl Secrets for SqliteStore {
     async fn signing_key(&self) -> Result<Option<SecretKey>, StoreError> {
-        let read = |readers: &Readers, _: &Memory| readers.signing_key();
-        self.read(None, read).await
+        Ok(self.ask(signing_key()).await?.pop())
     }
 
     async fn keep_signing_key(&self, offered: SecretKey) -> Result<SecretKey, StoreError> {

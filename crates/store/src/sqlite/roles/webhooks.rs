@@ -6,6 +6,7 @@ use tokio::sync::watch;
 use super::super::SqliteStore;
 use super::super::memory::Memory;
 use super::super::reads::Readers;
+use crate::tables::webhooks;
 use crate::{
     Deliveries, Delivery, DeliveryDone, DeliveryRequest, DueDelivery, StoreError, Webhook,
     WebhookChange, Webhooks,
@@ -14,8 +15,7 @@ use crate::{
 #[async_trait]
 impl Webhooks for SqliteStore {
     async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
-        let read = |readers: &Readers, _: &Memory| readers.webhooks();
-        self.read(None, read).await
+        self.ask(webhooks::all()).await
     }
 
     async fn change_webhook(&self, change: WebhookChange) -> Result<bool, StoreError> {
@@ -23,9 +23,7 @@ impl Webhooks for SqliteStore {
     }
 
     async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError> {
-        let webhook = webhook.to_owned();
-        let read = move |readers: &Readers, _: &Memory| readers.deliveries(&webhook, count);
-        self.read(None, read).await
+        self.ask(webhooks::log(webhook, count)).await
     }
 }
 

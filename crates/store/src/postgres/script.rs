@@ -1,0 +1,81 @@
+//! Runs statements of both databases in PostgreSQL.
+
+use tokio_postgres::Client;
+use tokio_postgres::types::Type;
+
+use super::batch::Batch;
+use super::fault::{Done, Fault, corrupt};
+use super::job::Operation;
+use super::reads::Reader;
+use super::statement::Statement;
+use crate::StoreError;
+use crate::sql::{Query, Question, Row, Script, Unreadable, Value};
+
+impl<S: Script> Operation for S {
+    type Output = S::Output;
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<S::Output> {
+        let mut answers = Vec::new();
+        for query in self.statements(batch.now.wall_ms) {
+            let found = batch.query(query.into()).await?;
+            batch.wrote |= !found.is_empty();
+            answers.push(rows(&found)?);
+        }
+        Ok(self.output(&answers)?)
+    }
+}
+
+/// The rows that `question` finds, as what they are read as.
+pub(super) async fn ask<T>(reader: &Reader, question: Question<T>) -> Result<Vec<T>, StoreError> {
+    let found = reader.query(question.query.into()).await?;
+    Ok(read(&found, question.read)?)
+}
+
+/// The same on a connection of one's own.
+pub(super) async fn ask_of<T>(client: &Client, question: Question<T>) -> Done<Vec<T>> {
+    let found = Statement::from(question.query).run(client).await?;
+    read(&found, question.read)
+}
+
+fn read<T>(found: &[tokio_postgres::Row], read: fn(&Row) -> Result<T, Unreadable>) -> Done<Vec<T>> {
+    Ok(rows(found)?.iter().map(read).collect::<Result<_, _>>()?)
+}
+
+/// These rows, as either database has them.
+pub(super) fn rows(found: &[tokio_postgres::Row]) -> Done<Vec<Row>> {
+    found.iter().map(row).collect()
+}
+
+fn row(found: &tokio_postgres::Row) -> Done<Row> {
+    let values = (0..found.len()).map(|at| {
+        Ok(match *found.columns()[at].type_() {
+            Type::INT2 => Value::Int(found.try_get::<_, Option<i16>>(at)?.map(Into::into)),
+            Type::INT4 => Value::Int(found.try_get::<_, Option<i32>>(at)?.map(Into::into)),
+            Type::INT8 => Value::Int(found.try_get(at)?),
+            Type::BOOL => Value::Int(found.try_get::<_, Option<bool>>(at)?.map(Into::into)),
+            Type::BYTEA => Value::Bytes(found.try_get(at)?),
+            _ => Value::Text(found.try_get(at)?),
+        })
+    });
+    Ok(Row(values.collect::<Done<_>>()?))
+}
+
+impl From<Query> for Statement {
+    fn from(query: Query) -> Self {
+        let statement = Self::new(query.text);
+        query
+            .values
+            .into_iter()
+            .fold(statement, |statement, value| match value {
+                Value::Int(number) => statement.bind(number, Type::INT8),
+                Value::Text(text) => statement.bind(text, Type::TEXT),
+                Value::Bytes(bytes) => statement.bind(bytes, Type::BYTEA),
+            })
+    }
+}
+
+impl From<Unreadable> for Fault {
+    fn from(Unreadable(text): Unreadable) -> Self {
+        corrupt(text)
+    }
+}

@@ -1,0 +1,80 @@
+//! Runs statements of both databases in SQLite.
+
+use kinora_contract::UnixMs;
+use rusqlite::types::{Value as Stored, ValueRef};
+use rusqlite::{Connection, Statement};
+
+use super::batch::Batch;
+use super::fault::{Done, Fault};
+use super::job::Operation;
+use crate::sql::{Query, Question, Row, Script, Unreadable, Value};
+
+impl<S: Script> Operation for S {
+    type Output = S::Output;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<S::Output> {
+        run_all(batch.conn, self, batch.now.wall_ms)
+    }
+}
+
+/// Runs a script in the transaction of this connection.
+pub(super) fn run_all<S: Script>(conn: &Connection, script: &S, now_ms: UnixMs) -> Done<S::Output> {
+    let statements = script.statements(now_ms);
+    let answers = statements.iter().map(|query| run(conn, query));
+    let answers = answers.collect::<Done<Vec<_>>>()?;
+    Ok(script.output(&answers)?)
+}
+
+/// The rows that `question` finds, as what they are read as.
+pub(super) fn ask<T>(conn: &Connection, question: &Question<T>) -> Done<Vec<T>> {
+    let rows = run(conn, &question.query)?;
+    Ok(rows.iter().map(question.read).collect::<Result<_, _>>()?)
+}
+
+/// Runs one statement.
+pub(super) fn run(conn: &Connection, query: &Query) -> Done<Vec<Row>> {
+    let mut statement = conn.prepare_cached(&query.text)?;
+    bind(&mut statement, &query.values)?;
+    let columns = statement.column_count();
+    let mut rows = statement.raw_query();
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let values = (0..columns).map(|at| Ok(value(row.get_ref(at)?)?));
+        found.push(Row(values.collect::<Done<_>>()?));
+    }
+    Ok(found)
+}
+
+/// By name, since SQLite numbers parameters in the order in which they first appear.
+fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Done<()> {
+    for (number, value) in (1..).zip(values) {
+        if let Some(index) = statement.parameter_index(&format!("${number}"))? {
+            let value = match value.clone() {
+                Value::Int(number) => number.map(Stored::Integer),
+                Value::Text(text) => text.map(Stored::Text),
+                Value::Bytes(bytes) => bytes.map(Stored::Blob),
+            };
+            statement.raw_bind_parameter(index, value)?;
+        }
+    }
+    Ok(())
+}
+
+fn value(stored: ValueRef<'_>) -> Result<Value, Unreadable> {
+    Ok(match stored {
+        ValueRef::Null => Value::Int(None),
+        ValueRef::Integer(number) => Value::Int(Some(number)),
+        ValueRef::Text(text) => {
+            let text = std::str::from_utf8(text).map_err(|error| Unreadable(error.to_string()))?;
+            Value::Text(Some(text.to_owned()))
+        }
+        ValueRef::Blob(bytes) => Value::Bytes(Some(bytes.to_vec())),
+        ValueRef::Real(_) => return Err(Unreadable("a column holds a fraction".to_owned())),
+    })
+}
+
+impl From<Unreadable> for Fault {
+    fn from(Unreadable(text): Unreadable) -> Self {
+        Self::Corrupt(text)
+    }
+}

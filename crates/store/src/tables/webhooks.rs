@@ -1,0 +1,250 @@
+//! Webhooks and the log of their deliveries. Times are wall time, since deliveries outlive the
+//! process; a time too far ahead comes from a wrong clock, and counts as past.
+
+use kinora_contract::webhook::event_id;
+use kinora_contract::{TaskId, UnixMs, WebhookSecret};
+
+use crate::sql::{Query, Question, Row, Script, Unreadable};
+use crate::{
+    Attempted, Callback, Delivery, DeliveryDone, DeliveryNext, DeliveryState, DueDelivery,
+    MovedDelivery, MovedStore, Webhook, WebhookChange,
+};
+
+/// The columns of a webhook `w`, for [`read`].
+pub(crate) const WEBHOOK: &str = "w.id, w.project, w.url, w.secret, w.old_secret, w.old_until_ms, w.created_at_ms, w.disabled_at_ms, w.dropped";
+
+/// Asks for all webhooks, in the order of their creation.
+pub(crate) fn all() -> Question<Webhook> {
+    let ask = format!("SELECT {WEBHOOK} FROM webhooks w ORDER BY w.created_at_ms, w.id");
+    Question {
+        query: Query::new(ask),
+        read,
+    }
+}
+
+/// Reads a row that begins with [`WEBHOOK`].
+pub(crate) fn read(row: &Row) -> Result<Webhook, Unreadable> {
+    let old: Option<[u8; 32]> = row.get(4)?;
+    Ok(Webhook {
+        id: row.get(0)?,
+        project: row.get(1)?,
+        url: row.get(2)?,
+        secret: WebhookSecret::new(row.get(3)?),
+        old_secret: old.map(WebhookSecret::new).zip(row.get(5)?),
+        created_at_ms: row.get(6)?,
+        disabled_at_ms: row.get(7)?,
+        dropped: row.get(8)?,
+    })
+}
+
+/// Adds a webhook, unless it is for callbacks and its project already has one for them.
+pub(crate) fn add(webhook: &Webhook) -> Query {
+    let add = "INSERT INTO webhooks (id, project, url, secret, old_secret, old_until_ms, created_at_ms, disabled_at_ms) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (project) WHERE url IS NULL DO NOTHING RETURNING 1";
+    let (old, old_until_ms) = webhook.old_secret.clone().unzip();
+    Query::new(add)
+        .bind(&webhook.id)
+        .bind(&webhook.project)
+        .bind(webhook.url.clone())
+        .bind(webhook.secret.bytes())
+        .bind(old.as_ref().map(WebhookSecret::bytes))
+        .bind(old_until_ms)
+        .bind(webhook.created_at_ms)
+        .bind(webhook.disabled_at_ms)
+}
+
+impl Script for WebhookChange {
+    type Output = bool;
+
+    fn statements(&self, _: UnixMs) -> Vec<Query> {
+        let change = match self {
+            Self::Add(webhook) => add(webhook),
+            Self::Remove { id } => {
+                return vec![
+                    Query::new("DELETE FROM deliveries WHERE webhook = $1 RETURNING 1").bind(id),
+                    Query::new("DELETE FROM webhooks WHERE id = $1 RETURNING 1").bind(id),
+                ];
+            }
+            Self::Rotate {
+                id,
+                secret,
+                old_until_ms,
+            } => Query::new(
+                "UPDATE webhooks SET old_secret = secret, old_until_ms = $3, secret = $2 WHERE id = $1 RETURNING 1",
+            )
+            .bind(id)
+            .bind(secret.bytes())
+            .bind(*old_until_ms),
+            Self::Test { id, event } => Query::new(
+                "INSERT INTO deliveries (event, webhook, state) SELECT $2, id, 'pending' FROM webhooks \
+                 WHERE id = $1 AND url IS NOT NULL AND disabled_at_ms IS NULL RETURNING 1",
+            )
+            .bind(id)
+            .bind(event),
+            Self::Redeliver { number } => Query::new(
+                "UPDATE deliveries SET state = 'pending', due_ms = 0, attempts = 0, token = NULL \
+                 WHERE number = $1 AND state IN ('delivered', 'failed') RETURNING 1",
+            )
+            .bind(*number),
+        };
+        vec![change]
+    }
+
+    fn output(&self, answers: &[Vec<Row>]) -> Result<bool, Unreadable> {
+        Ok(answers.last().is_some_and(|rows| !rows.is_empty()))
+    }
+}
+
+/// Asks for the newest deliveries to a webhook, newest first.
+pub(crate) fn log(webhook: &str, count: usize) -> Question<Delivery> {
+    let ask = "SELECT number, event, task, url, state, attempts, due_ms, tried_at_ms, status, error \
+               FROM deliveries WHERE webhook = $1 ORDER BY number DESC LIMIT $2";
+    Question {
+        query: Query::new(ask).bind(webhook).bind(count as u64),
+        read: read_delivery,
+    }
+}
+
+fn read_delivery(row: &Row) -> Result<Delivery, Unreadable> {
+    let (tried, status): (Option<UnixMs>, Option<u16>) = (row.get(7)?, row.get(8)?);
+    let error: Option<String> = row.get(9)?;
+    let answer = status.ok_or_else(|| error.unwrap_or_default());
+    Ok(Delivery {
+        number: row.get(0)?,
+        event: row.get(1)?,
+        task: row.get(2)?,
+        url: row.get(3)?,
+        state: state(row, 4)?,
+        attempts: row.get(5)?,
+        due_ms: row.get(6)?,
+        last: tried.map(|at_ms| Attempted { at_ms, answer }),
+    })
+}
+
+fn state(row: &Row, at: usize) -> Result<DeliveryState, Unreadable> {
+    let name: String = row.get(at)?;
+    let unknown = || Unreadable(format!("unknown state {name:?} of a delivery"));
+    DeliveryState::named(&name).ok_or_else(unknown)
+}
+
+/// Notes that the callback of this task must receive its end.
+pub(crate) fn note_callback(task: TaskId, callback: &Callback) -> Query {
+    let note = "INSERT INTO deliveries (event, task, webhook, url, state) VALUES ($1, $2, $3, $4, 'waiting')";
+    Query::new(note)
+        .bind(event_id(task))
+        .bind(task.to_string())
+        .bind(&callback.webhook)
+        .bind(&callback.url)
+}
+
+/// The columns of a leased delivery `d` and its webhook `w`, for [`read_due`].
+pub(crate) fn due_columns() -> String {
+    format!("{WEBHOOK}, d.number, d.token, d.attempts, d.event, d.task, coalesce(d.url, w.url)")
+}
+
+/// Reads a leased delivery. An unreadable one is tried again after its lease, and does not block those
+/// after it.
+pub(crate) fn read_due(row: &Row, now_ms: UnixMs) -> Result<Option<DueDelivery>, Unreadable> {
+    let webhook = read(row)?;
+    let number = row.get(9)?;
+    let (task, url): (Option<String>, Option<String>) = (row.get(13)?, row.get(14)?);
+    let task = task.map(|task| task.parse::<TaskId>()).transpose();
+    let (Ok(task), Some(url)) = (task, url) else {
+        tracing::error!(number, "damaged delivery skipped");
+        return Ok(None);
+    };
+    Ok(Some(DueDelivery {
+        number,
+        token: row.get(10)?,
+        attempts: row.get(11)?,
+        event: row.get(12)?,
+        task,
+        url,
+        secrets: webhook.secrets(now_ms),
+        project: webhook.project,
+    }))
+}
+
+impl Script for DeliveryDone {
+    type Output = ();
+
+    fn statements(&self, now_ms: UnixMs) -> Vec<Query> {
+        let leased = |text| Query::new(text).bind(self.number).bind(self.token);
+        if let DeliveryNext::Later { after_ms } = self.next {
+            // Given back without an attempt.
+            let postpone = "UPDATE deliveries SET due_ms = $3, token = NULL, attempts = attempts - 1 \
+                            WHERE number = $1 AND token = $2 RETURNING 1";
+            return vec![leased(postpone).bind(now_ms.saturating_add(after_ms))];
+        }
+        let mut statements = Vec::new();
+        if self.next == DeliveryNext::Gone {
+            let disable = "UPDATE webhooks SET disabled_at_ms = $3 WHERE url IS NOT NULL \
+                           AND id = (SELECT webhook FROM deliveries WHERE number = $1 AND token = $2) RETURNING 1";
+            let fail_others = "UPDATE deliveries SET state = 'failed', token = NULL \
+                               WHERE state = 'pending' AND number <> $1 AND webhook = (\
+                                 SELECT d.webhook FROM deliveries d JOIN webhooks w ON w.id = d.webhook \
+                                 WHERE d.number = $1 AND d.token = $2 AND w.url IS NOT NULL) RETURNING 1";
+            statements.extend([leased(disable).bind(now_ms), leased(fail_others)]);
+        }
+        let settle = "UPDATE deliveries SET state = $3, due_ms = $4, token = NULL, tried_at_ms = $5, status = $6, error = $7 \
+                      WHERE number = $1 AND token = $2 RETURNING 1";
+        let status = self.answer.as_ref().ok();
+        statements.push(
+            leased(settle)
+                .bind(self.next.state().name())
+                .bind(self.next.due_ms(now_ms))
+                .bind(now_ms)
+                .bind(status.map(|status| u64::from(*status)))
+                .bind(self.answer.clone().err()),
+        );
+        statements
+    }
+
+    fn output(&self, _: &[Vec<Row>]) -> Result<(), Unreadable> {
+        Ok(())
+    }
+}
+
+/// Asks for the deliveries that a move takes along, in order: those that are not settled, without
+/// their leases.
+pub(crate) fn unsettled() -> Question<MovedDelivery> {
+    let ask = "SELECT event, task, webhook, url, state, attempts, CASE WHEN token IS NULL THEN due_ms ELSE 0 END \
+               FROM deliveries WHERE state IN ('waiting', 'pending') ORDER BY number";
+    Question {
+        query: Query::new(ask),
+        read: |row| {
+            Ok(MovedDelivery {
+                event: row.get(0)?,
+                task: row.get(1)?,
+                webhook: row.get(2)?,
+                url: row.get(3)?,
+                state: state(row, 4)?,
+                attempts: row.get(5)?,
+                due_ms: row.get(6)?,
+            })
+        },
+    }
+}
+
+/// Replaces all webhooks and deliveries with those of `store`.
+pub(crate) fn replace_all(store: &MovedStore) -> Vec<Query> {
+    let remove = ["DELETE FROM deliveries", "DELETE FROM webhooks"].map(Query::new);
+    let webhooks = store.webhooks.iter().map(|webhook| add(&webhook.into()));
+    let deliveries = store.deliveries.iter().map(|one| {
+        let add = "INSERT INTO deliveries (event, task, webhook, url, state, attempts, due_ms) \
+                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
+        Query::new(add)
+            .bind(&one.event)
+            .bind(one.task.clone())
+            .bind(&one.webhook)
+            .bind(one.url.clone())
+            .bind(one.state.name())
+            .bind(u64::from(one.attempts))
+            .bind(one.due_ms)
+    });
+    remove
+        .into_iter()
+        .chain(webhooks)
+        .chain(deliveries)
+        .collect()
+}
