@@ -175,6 +175,11 @@ pub(crate) struct Question<T> {
 pub(crate) trait Script: Send + Sync + 'static {
     type Output: Send + 'static;
 
+    /// A table that others must not write to meanwhile. (SQLite has one writer.)
+    fn locked_table(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The statements, in order; `now_ms` is the wall time of the transaction.
     fn statements(&self, now_ms: UnixMs) -> Vec<Query>;
 

@@ -9,15 +9,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use kinora_contract::UnixMs;
 use tokio::sync::OnceCell;
-use tokio_postgres::types::Type;
 
 use super::beside::Beside;
 use super::fault::answered;
-use super::keys::{AddFirstKey, AddKey, COLUMNS, NoteUse, RevokeKey, RotateKey, read};
 use super::lane::Lane;
 use super::reads::Reader;
+use super::script;
 use super::shared::Shared;
-use super::statement::Statement;
+use crate::tables::keys::{self, AddFirstKey, AddKey, RecordUses, RevokeKey, RotateKey};
 use crate::tables::secrets::ReplaceSigningKey;
 use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, OpenError, SecretKey, StoreError};
 
@@ -127,7 +126,8 @@ impl PostgresKeys {
                 noted.clear();
             }
             noted.insert(key.key.id.clone(), now_ms);
-            self.lane.try_send(NoteUse(key.key.id.clone(), now_ms));
+            let last_use = [(key.key.id.clone(), now_ms)];
+            self.lane.try_send(RecordUses(last_use.into()));
         }
     }
 
@@ -152,14 +152,7 @@ impl KeyStore for PostgresKeys {
     }
 
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        let ask =
-            format!("SELECT {COLUMNS} FROM api_keys ORDER BY created_at_ms DESC, number DESC");
-        let found = self.reader.query(Statement::new(ask)).await?;
-        let mut keys = Vec::with_capacity(found.len());
-        for row in &found {
-            keys.push(read(row)?);
-        }
-        Ok(keys)
+        script::ask(&self.reader, keys::all("number")).await
     }
 
     async fn find_key(
@@ -167,10 +160,8 @@ impl KeyStore for PostgresKeys {
         sha256: &[u8; 32],
         _now_ms: UnixMs,
     ) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        let ask = format!("SELECT {COLUMNS} FROM api_keys WHERE sha256 = $1");
-        let ask = Statement::new(ask).bind(sha256.to_vec(), Type::BYTEA);
-        let found = self.reader.query(ask).await?;
-        Ok(found.first().map(read).transpose()?.map(Arc::new))
+        let mut found = script::ask(&self.reader, keys::find(sha256)).await?;
+        Ok(found.pop().map(Arc::new))
     }
 
     async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError> {

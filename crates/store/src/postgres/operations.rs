@@ -9,8 +9,8 @@ use super::address::Address;
 use super::connect::Connector;
 use super::reads::Reader;
 use super::shared::Shared;
-use super::{key_log, overview, schema, script};
-use crate::tables::tallies;
+use super::{overview, schema, script};
+use crate::tables::{keys, tallies};
 use crate::{
     KeyAction, OpenError, Operations, Overview, PostgresOptions, StoreError, TallyRequest, TallyRow,
 };
@@ -30,14 +30,6 @@ impl PostgresOperations {
     }
 }
 
-pub(super) async fn key_log(
-    reader: &Reader,
-    project: Option<&str>,
-) -> Result<Vec<KeyAction>, StoreError> {
-    let found = reader.query(key_log::ask(project)).await?;
-    Ok(key_log::read(&found)?)
-}
-
 #[async_trait]
 impl Operations for PostgresOperations {
     async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
@@ -45,7 +37,7 @@ impl Operations for PostgresOperations {
     }
 
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {
-        key_log(&self.0, project).await
+        script::ask(&self.0, keys::log(project)).await
     }
 
     async fn overview(&self) -> Result<Overview, StoreError> {

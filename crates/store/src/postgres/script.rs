@@ -15,6 +15,10 @@ impl<S: Script> Operation for S {
     type Output = S::Output;
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<S::Output> {
+        if let Some(table) = self.locked_table() {
+            let lock = format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE");
+            batch.query(Statement::new(lock)).await?;
+        }
         let mut answers = Vec::new();
         for query in self.statements(batch.now.wall_ms) {
             let found = batch.query(query.into()).await?;

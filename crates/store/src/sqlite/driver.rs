@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use kinora_contract::Clock;
 
 use super::{
-    Inspector, SqliteExport, SqliteImport, SqliteKeys, SqliteOperations, SqliteSource, SqliteStore,
-    SqliteWebhooks,
+    Inspector, SqliteBeside, SqliteExport, SqliteImport, SqliteOperations, SqliteSource,
+    SqliteStore,
 };
 use crate::driver::Driver;
 use crate::{
@@ -40,11 +40,11 @@ impl Driver for SqliteDriver {
     }
 
     fn open_keys(&self, url: &str) -> Result<Arc<dyn KeyStore>, OpenError> {
-        Ok(Arc::new(SqliteKeys::open(&path(url))?))
+        Ok(Arc::new(SqliteBeside::open(&path(url))?))
     }
 
     fn open_webhooks(&self, url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
-        Ok(Arc::new(SqliteWebhooks::open(&path(url))?))
+        Ok(Arc::new(SqliteBeside::open(&path(url))?))
     }
 
     async fn living_workers(

@@ -6,20 +6,21 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kinora_contract::UnixMs;
 
-use super::{SqliteStore, keys, stopped};
+use super::{SqliteStore, stopped};
+use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};
 use crate::tables::secrets::ReplaceSigningKey;
 use crate::{Actor, ApiKey, KeyRotation, KeyStore, NewKey, SecretKey, StoreError};
 
 #[async_trait]
 impl KeyStore for SqliteStore {
     async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
-        let added = self.writer.call(keys::AddKey(key, by.clone())).await?;
+        let added = self.writer.call(AddKey(key, by.clone())).await?;
         self.keys.refresh();
         Ok(added)
     }
 
     async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError> {
-        let added = self.writer.call(keys::AddFirstKey(key, by.clone())).await?;
+        let added = self.writer.call(AddFirstKey(key, by.clone())).await?;
         self.keys.refresh();
         Ok(added)
     }
@@ -47,7 +48,7 @@ impl KeyStore for SqliteStore {
     async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError> {
         let revoked = self
             .writer
-            .call(keys::RevokeKey(id.to_owned(), now_ms, by.clone()))
+            .call(RevokeKey(id.to_owned(), now_ms, by.clone()))
             .await?;
         self.keys.refresh();
         Ok(revoked)
@@ -58,7 +59,7 @@ impl KeyStore for SqliteStore {
         rotation: KeyRotation,
         by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError> {
-        let rotate = keys::RotateKey(rotation, by.clone());
+        let rotate = RotateKey(rotation, by.clone());
         let added = self.writer.call(rotate).await?;
         self.keys.refresh();
         Ok(added)

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use kinora_contract::Clock;
 
 use super::inspector::Inspector;
-use super::{key_log, overview, script};
-use crate::tables::tallies;
+use super::{overview, script};
+use crate::tables::{keys, tallies};
 use crate::{KeyAction, OpenError, Operations, Overview, StoreError, TallyRequest, TallyRow};
 
 /// A store opened for queries. Commands have their own thread, which may block.
@@ -35,7 +35,8 @@ impl Operations for SqliteOperations {
     }
 
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {
-        self.inspector.read(|conn| key_log::read(conn, project))
+        self.inspector
+            .read(|conn| script::ask(conn, &keys::log(project)))
     }
 
     async fn overview(&self) -> Result<Overview, StoreError> {

@@ -13,13 +13,11 @@ use rusqlite::{Connection, params};
 use super::fault::Done;
 use super::insert::{self, Bound};
 use super::memory::Memory;
-use super::{deliveries, key_log, overview, pages, rows, schema, script, workers};
+use super::{deliveries, overview, pages, rows, schema, script, workers};
 use crate::metered;
 use crate::sql::Question;
 use crate::stored::int;
-use crate::{
-    EndedRequest, Idempotency, KeyAction, OpenError, Overview, PageRequest, SqliteOptions,
-};
+use crate::{EndedRequest, Idempotency, OpenError, Overview, PageRequest, SqliteOptions};
 
 /// Maximum number of concurrent reads.
 pub(super) const CONNECTIONS: usize = 4;
@@ -120,11 +118,6 @@ impl Readers {
     /// The answer to a question.
     pub(super) fn ask<T>(&self, question: &Question<T>) -> Done<Vec<T>> {
         self.with(|conn| script::ask(conn, question))
-    }
-
-    /// Changes of API keys.
-    pub(super) fn key_log(&self, project: Option<&str>) -> Done<Vec<KeyAction>> {
-        self.with(|conn| key_log::read(conn, project))
     }
 
     /// The queue, running tasks and recent ends.

@@ -9,8 +9,8 @@ use crate::postgres::connect::Connector;
 use crate::postgres::fault::{Done, Fault, corrupt};
 use crate::postgres::rows::{self, moved};
 use crate::postgres::statement::Statement;
-use crate::postgres::{key_log, keys, opening, schema, script};
-use crate::tables::{secrets, tallies, webhooks};
+use crate::postgres::{opening, schema, script};
+use crate::tables::{keys, secrets, tallies, webhooks};
 use crate::{
     Export, Hex, MOVED_AT_ONCE, MovedBinding, MovedChore, MovedKey, MovedStore, MovedTask,
     OpenError, StoreError, TallyRequest,
@@ -54,7 +54,7 @@ impl PostgresExport {
             .pop();
         let tallies = tallies::sums(&TallyRequest::default());
         let tallies = script::ask_of(&self.client, tallies).await?;
-        let mut key_log = key_log::read(&key_log::ask(None).run(&self.client).await?)?;
+        let mut key_log = script::ask_of(&self.client, keys::log(None)).await?;
         key_log.reverse();
         let webhooks = script::ask_of(&self.client, webhooks::all()).await?;
         Ok(MovedStore {
@@ -112,13 +112,8 @@ impl PostgresExport {
     }
 
     async fn read_keys(&self) -> Done<Vec<MovedKey>> {
-        let ask = format!(
-            "SELECT {} FROM api_keys ORDER BY created_at_ms, number",
-            keys::COLUMNS
-        );
-        let found = self.run(ask).await?;
-        let keys = found.iter().map(|row| Ok(keys::read(row)?.into()));
-        keys.collect()
+        let newest_first = script::ask_of(&self.client, keys::all("number")).await?;
+        Ok(newest_first.into_iter().rev().map(Into::into).collect())
     }
 
     async fn read_chores(&self) -> Done<Vec<MovedChore>> {

@@ -13,9 +13,9 @@ use crate::postgres::durability::SYNCED;
 use crate::postgres::fault::{Done, Fault, corrupt, is_refusal};
 use crate::postgres::rows::Written;
 use crate::postgres::statement::{BEGIN, Statement, run_all};
-use crate::postgres::{insert, key_log, keys, schema, tallies};
+use crate::postgres::{insert, schema, tallies};
 use crate::stored::int;
-use crate::tables::{secrets, webhooks};
+use crate::tables::{keys, secrets, webhooks};
 use crate::{
     ApiKey, Export, Import, MovedChore, MovedKey, MovedStore, MovedTask, OpenError, SecretKey,
     StoreError,
@@ -135,7 +135,12 @@ fn write_store(store: &MovedStore) -> Vec<Statement> {
     let end = store.gaps.iter().map(|gap| int(gap.before_ms)).collect();
     statements.push(Statement::new(gaps).ints(begin).ints(end));
     statements.extend(tallies::add(&store.tallies));
-    statements.extend(store.key_log.iter().map(key_log::add));
+    statements.extend(
+        store
+            .key_log
+            .iter()
+            .map(|entry| keys::log_entry(entry).into()),
+    );
     let key = store.signing_key.map(|key| SecretKey(key.0));
     statements.extend(key.map(|key| secrets::insert(&key).into()));
     statements
@@ -154,7 +159,7 @@ fn write_chores(chores: &[MovedChore]) -> Vec<Statement> {
 }
 
 fn write_keys(moved: &[MovedKey]) -> Done<Vec<Statement>> {
-    let add = |key: &MovedKey| keys::insert(&ApiKey::try_from(key).map_err(corrupt)?);
+    let add = |key: &MovedKey| Ok(keys::insert(&ApiKey::try_from(key).map_err(corrupt)?).into());
     moved.iter().map(add).collect()
 }
 

@@ -2,9 +2,8 @@
 
 use async_trait::async_trait;
 
-use super::super::operations::key_log;
 use super::super::{PostgresStore, overview, script};
-use crate::tables::tallies;
+use crate::tables::{keys, tallies};
 use crate::{KeyAction, Operations, Overview, StoreError, TallyRequest, TallyRow};
 
 #[async_trait]
@@ -14,7 +13,7 @@ impl Operations for PostgresStore {
     }
 
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {
-        key_log(&self.reader, project).await
+        script::ask(&self.reader, keys::log(project)).await
     }
 
     async fn overview(&self) -> Result<Overview, StoreError> {

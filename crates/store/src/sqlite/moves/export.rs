@@ -8,8 +8,8 @@ use rusqlite::{Connection, Row};
 use super::rows;
 use crate::sqlite::columns::{COLUMNS, int};
 use crate::sqlite::fault::{Done, Fault};
-use crate::sqlite::{key_log, keys, rows as stored, schema, script};
-use crate::tables::{secrets, tallies, webhooks};
+use crate::sqlite::{rows as stored, schema, script};
+use crate::tables::{keys, secrets, tallies, webhooks};
 use crate::{
     Export, Gap, Hex, MOVED_AT_ONCE, MovedChore, MovedKey, MovedStore, MovedTask, OpenError,
     SqliteOptions, StoreError, TallyRequest,
@@ -53,7 +53,7 @@ impl SqliteExport {
                 before_ms: row.get::<_, i64>(1)?.unsigned_abs(),
             })
         })?;
-        let mut key_log = key_log::read(conn, None)?;
+        let mut key_log = script::ask(conn, &keys::log(None))?;
         key_log.reverse();
         Ok(MovedStore {
             identity: stored::counter(conn, "identity")?,
@@ -125,7 +125,7 @@ impl Export for SqliteExport {
     }
 
     async fn keys(&mut self) -> Result<Vec<MovedKey>, StoreError> {
-        let newest_first = keys::list(&self.conn)?;
+        let newest_first = script::ask(&self.conn, &keys::all("rowid"))?;
         Ok(newest_first.into_iter().rev().map(Into::into).collect())
     }
 

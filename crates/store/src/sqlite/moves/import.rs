@@ -13,8 +13,8 @@ use super::rows;
 use crate::SecretKey;
 use crate::sqlite::columns::int;
 use crate::sqlite::fault::{Done, Fault};
-use crate::sqlite::{carrying, key_log, keys, locks, opening, rows as stored, schema, script};
-use crate::tables::{secrets, tallies, webhooks};
+use crate::sqlite::{carrying, locks, opening, rows as stored, schema, script};
+use crate::tables::{keys, secrets, tallies, webhooks};
 use crate::{
     ApiKey, Export, Import, MovedChore, MovedKey, MovedStore, MovedTask, OpenError, SqliteOptions,
     StoreError,
@@ -116,7 +116,7 @@ fn write_store(conn: &Connection, store: &MovedStore) -> Done<()> {
         script::run(conn, &tallies::add(row))?;
     }
     for entry in &store.key_log {
-        key_log::add(conn, entry)?;
+        script::run(conn, &keys::log_entry(entry))?;
     }
     match &store.signing_key {
         Some(key) => drop(script::run(conn, &secrets::insert(&SecretKey(key.0)))?),
@@ -128,7 +128,7 @@ fn write_store(conn: &Connection, store: &MovedStore) -> Done<()> {
 fn write_keys(conn: &Connection, moved: &[MovedKey]) -> Done<()> {
     for key in moved {
         let key = ApiKey::try_from(key).map_err(Fault::Corrupt)?;
-        keys::insert(conn, &key)?;
+        script::run(conn, &keys::insert(&key))?;
     }
     Ok(())
 }

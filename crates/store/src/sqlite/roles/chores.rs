@@ -7,7 +7,8 @@ use kinora_contract::{Reading, Task, TaskId};
 
 use super::super::memory::Memory;
 use super::super::reads::Readers;
-use super::super::{SqliteStore, chores, keys};
+use super::super::{SqliteStore, chores};
+use crate::tables::keys::RecordUses;
 use crate::{
     Chore, ChoreDone, ChoreRequest, Chores, ExpiryCursor, Gap, Postpone, StoreError, SweepRequest,
     Swept,
@@ -23,7 +24,7 @@ impl Chores for SqliteStore {
         let uses = self.keys.take_uses();
         if !uses.is_empty() {
             // They are only exact to a minute, so a failure here must not fail the sweep.
-            let _ = self.writer.call(keys::NoteUses(uses)).await;
+            let _ = self.writer.call(RecordUses(uses)).await;
         }
         self.writer.call(request).await
     }

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use super::super::SqliteStore;
 use super::super::memory::Memory;
 use super::super::reads::Readers;
-use crate::tables::tallies;
+use crate::tables::{keys, tallies};
 use crate::{KeyAction, Operations, Overview, StoreError, TallyRequest, TallyRow, Workers};
 
 #[async_trait]
@@ -15,9 +15,7 @@ impl Operations for SqliteStore {
     }
 
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {
-        let project = project.map(str::to_owned);
-        let read = move |readers: &Readers, _: &Memory| readers.key_log(project.as_deref());
-        self.read(None, read).await
+        self.ask(keys::log(project)).await
     }
 
     async fn overview(&self) -> Result<Overview, StoreError> {

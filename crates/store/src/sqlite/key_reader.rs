@@ -11,10 +11,11 @@ use std::time::Duration;
 use kinora_contract::{Clock, UnixMs};
 use rusqlite::Connection;
 
-use super::super::fault::Done;
-use super::super::rows::counter;
-use super::super::schema;
-use super::{Uses, find, list};
+use super::fault::Done;
+use super::rows::counter;
+use super::schema;
+use super::script;
+use crate::tables::keys::{self, KeyUses};
 use crate::{ApiKey, OpenError, SqliteOptions};
 
 /// Maximum age of the last read of the counter.
@@ -24,13 +25,13 @@ const KNOWN_MAX: usize = 10_000;
 
 /// API keys for the serving process.
 #[derive(Debug)]
-pub(in super::super) struct KeyReader {
+pub(super) struct KeyReader {
     conn: Mutex<Connection>,
     /// Determines the age of the cache.
     clock: Arc<dyn Clock>,
     known: RwLock<Known>,
     /// Uses that are not written yet.
-    uses: Mutex<Uses>,
+    uses: Mutex<KeyUses>,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +51,7 @@ struct KnownKey {
 }
 
 impl KeyReader {
-    pub(in super::super) fn open(
+    pub(super) fn open(
         path: &Path,
         options: &SqliteOptions,
         clock: Arc<dyn Clock>,
@@ -65,7 +66,7 @@ impl KeyReader {
     }
 
     /// The cached key, at most [`AGE_MAX`] old.
-    pub(in super::super) fn known(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Option<Arc<ApiKey>> {
+    pub(super) fn known(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Option<Arc<ApiKey>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let is_fresh = |_: &&KnownKey| known.is_fresh(self.clock.steady());
         let one = known.keys.get(sha256).filter(is_fresh)?;
@@ -74,23 +75,19 @@ impl KeyReader {
     }
 
     /// Whether the key is cached, however old.
-    pub(in super::super) fn remembers(&self, sha256: &[u8; 32]) -> bool {
+    pub(super) fn remembers(&self, sha256: &[u8; 32]) -> bool {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.keys.contains_key(sha256)
     }
 
     /// Occupies the connection.
     #[cfg(test)]
-    pub(in super::super) fn keep_busy(&self) -> std::sync::MutexGuard<'_, Connection> {
+    pub(super) fn keep_busy(&self) -> std::sync::MutexGuard<'_, Connection> {
         self.conn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The key, at most [`AGE_MAX`] old. An unknown one is looked up each time, by the index.
-    pub(in super::super) fn find(
-        &self,
-        sha256: &[u8; 32],
-        now_ms: UnixMs,
-    ) -> Done<Option<Arc<ApiKey>>> {
+    pub(super) fn find(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Done<Option<Arc<ApiKey>>> {
         let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
         // One lookup serves all who waited for it.
         if let Some(key) = self.known(sha256, now_ms) {
@@ -99,7 +96,7 @@ impl KeyReader {
         // Read the counter before the key: a change between the two is noticed the next time.
         let checked = self.clock.steady();
         let edition = counter(&conn, "api_keys")?;
-        let found = find(&conn, sha256)?.map(Arc::new);
+        let found = script::ask(&conn, &keys::find(sha256))?.pop().map(Arc::new);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         if known.edition != edition || known.keys.len() >= KNOWN_MAX {
             known.keys.clear();
@@ -129,16 +126,17 @@ impl KeyReader {
     }
 
     /// The uses recorded since the last call.
-    pub(in super::super) fn take_uses(&self) -> Uses {
+    pub(super) fn take_uses(&self) -> KeyUses {
         std::mem::take(&mut self.uses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(in super::super) fn list(&self) -> Done<Vec<ApiKey>> {
-        list(&self.conn.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(super) fn list(&self) -> Done<Vec<ApiKey>> {
+        let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
+        script::ask(&conn, &keys::all("rowid"))
     }
 
     /// Makes a change by this process visible now.
-    pub(in super::super) fn refresh(&self) {
+    pub(super) fn refresh(&self) {
         self.known
             .write()
             .unwrap_or_else(PoisonError::into_inner)

@@ -1,0 +1,158 @@
+//! Keys and webhooks of a SQLite store for commands beside the process that serves it.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use kinora_contract::UnixMs;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use super::fault::Done;
+use super::{carrying, schema, script};
+use crate::sql::{Question, Script};
+use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};
+use crate::tables::secrets::ReplaceSigningKey;
+use crate::tables::{keys, webhooks};
+use crate::{
+    Actor, ApiKey, Delivery, KeyRotation, KeyStore, NewKey, OpenError, SecretKey, SqliteOptions,
+    StoreError, Webhook, WebhookChange, Webhooks,
+};
+
+/// A store, beside the process that serves it.
+#[derive(Debug)]
+pub(crate) struct SqliteBeside {
+    conn: Mutex<Connection>,
+}
+
+impl SqliteBeside {
+    /// Opens the store in the file at `path`. Never creates one.
+    ///
+    /// # Errors
+    /// [`OpenError::Missing`] if there is no such file; otherwise another [`OpenError`], with a
+    /// message for operators.
+    pub(crate) fn open(path: &Path) -> Result<Self, OpenError> {
+        if !path.try_exists().map_err(schema::unavailable)? {
+            return Err(OpenError::Missing(path.to_owned()));
+        }
+        let conn = schema::open_writer(path, &SqliteOptions::default())?;
+        schema::refuse_unfinished_import(&conn)?;
+        let conn = Mutex::new(conn);
+        Ok(Self { conn })
+    }
+
+    fn conn(&self) -> MutexGuard<'_, Connection> {
+        self.conn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask<T>(&self, question: &Question<T>) -> Result<Vec<T>, StoreError> {
+        Ok(script::ask(&self.conn(), question)?)
+    }
+
+    /// Runs a script in one transaction.
+    fn change<S: Script>(&self, script: &S) -> Result<S::Output, StoreError> {
+        let conn = self.conn();
+        let changed = || -> Done<S::Output> {
+            let step = Transaction::new_unchecked(&conn, TransactionBehavior::Immediate)?;
+            let changed = script::run_all(&step, script, 0)?;
+            step.commit()?;
+            Ok(changed)
+        };
+        let changed = changed()?;
+        // The high-water mark does not count changes by commands: only in the database itself are
+        // they safe from an unnoticed loss of the log.
+        carrying::carry_over(&conn);
+        Ok(changed)
+    }
+}
+
+#[async_trait]
+impl KeyStore for SqliteBeside {
+    async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
+        self.change(&AddKey(key, by.clone()))
+    }
+
+    async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError> {
+        self.change(&AddFirstKey(key, by.clone()))
+    }
+
+    async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        self.ask(&keys::all("rowid"))
+    }
+
+    async fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        _now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        Ok(self.ask(&keys::find(sha256))?.pop().map(Arc::new))
+    }
+
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError> {
+        self.change(&RevokeKey(id.to_owned(), now_ms, by.clone()))
+    }
+
+    async fn rotate_key(
+        &self,
+        rotation: KeyRotation,
+        by: &Actor,
+    ) -> Result<Option<ApiKey>, StoreError> {
+        self.change(&RotateKey(rotation, by.clone()))
+    }
+
+    async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
+        self.change(&ReplaceSigningKey(new))
+    }
+}
+
+#[async_trait]
+impl Webhooks for SqliteBeside {
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        self.ask(&webhooks::all())
+    }
+
+    async fn change_webhook(&self, change: WebhookChange) -> Result<bool, StoreError> {
+        self.change(&change)
+    }
+
+    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError> {
+        self.ask(&webhooks::log(webhook, count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::limits::KEY_LOG_ENTRIES_MAX;
+
+    use super::*;
+    use crate::{KeyAction, KeyActionKind};
+
+    #[test]
+    fn the_newest_entries_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let conn = schema::open_writer(&path, &SqliteOptions::default()).unwrap();
+        let entry = |number: u64| KeyAction {
+            at_ms: number,
+            kind: KeyActionKind::Created,
+            key: format!("key_{number}"),
+            name: String::new(),
+            project: "one".to_owned(),
+            successor: None,
+            by: Actor {
+                user: "alice".to_owned(),
+                host: "host".to_owned(),
+            },
+        };
+        let most = KEY_LOG_ENTRIES_MAX as u64;
+        let together = conn.unchecked_transaction().unwrap();
+        for number in 0..most + 3 {
+            script::run(&together, &keys::log_entry(&entry(number))).unwrap();
+        }
+        script::run(&together, &keys::trim_log()).unwrap();
+        together.commit().unwrap();
+        let kept = script::ask(&conn, &keys::log(None)).unwrap();
+        assert_eq!(kept.len(), KEY_LOG_ENTRIES_MAX);
+        assert_eq!(kept.first(), Some(&entry(most + 2)));
+        assert_eq!(kept.last(), Some(&entry(3)));
+    }
+}

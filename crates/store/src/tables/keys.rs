@@ -1,0 +1,308 @@
+//! API keys, and the log of their changes, of which the newest entries are kept.
+
+use std::collections::HashMap;
+
+use kinora_contract::UnixMs;
+use kinora_contract::limits::KEY_LOG_ENTRIES_MAX;
+use serde_json::{from_str, json};
+
+use crate::sql::{Query, Question, Row, Script, Unreadable};
+use crate::{Actor, ApiKey, KeyAction, KeyActionKind, KeyRotation, NewKey, Scope};
+
+const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
+     unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms";
+
+/// Asks for all keys, newest first; `number` is the column by which their table counts.
+pub(crate) fn all(number: &str) -> Question<ApiKey> {
+    let ask = format!("SELECT {COLUMNS} FROM api_keys ORDER BY created_at_ms DESC, {number} DESC");
+    Question {
+        query: Query::new(ask),
+        read,
+    }
+}
+
+/// Asks for the key with this hash.
+pub(crate) fn find(sha256: &[u8; 32]) -> Question<ApiKey> {
+    let ask = format!("SELECT {COLUMNS} FROM api_keys WHERE sha256 = $1");
+    Question {
+        query: Query::new(ask).bind(sha256),
+        read,
+    }
+}
+
+fn read(row: &Row) -> Result<ApiKey, Unreadable> {
+    let scope =
+        |name| Scope::from_name(name).ok_or_else(|| Unreadable(format!("unknown scope {name:?}")));
+    let scopes: String = row.get(4)?;
+    let models: Option<String> = row.get(5)?;
+    let key = NewKey {
+        id: row.get(0)?,
+        sha256: row.get(1)?,
+        name: row.get(2)?,
+        project: row.get(3)?,
+        scopes: scopes
+            .split_ascii_whitespace()
+            .map(scope)
+            .collect::<Result<_, _>>()?,
+        models: models.as_deref().map(from_str).transpose()?,
+        requests_per_minute: row.get(6)?,
+        unfinished_max: row.get(7)?,
+        created_at_ms: row.get(8)?,
+        expires_at_ms: row.get(9)?,
+    };
+    Ok(ApiKey {
+        key,
+        revoked_at_ms: row.get(10)?,
+        last_used_at_ms: row.get(11)?,
+    })
+}
+
+/// Adds a key unchanged.
+pub(crate) fn insert(stored: &ApiKey) -> Query {
+    insert_where(stored, "1 = 1")
+}
+
+/// The same if `condition` holds, whose values follow those of the key.
+fn insert_where(stored: &ApiKey, condition: &str) -> Query {
+    let key = &stored.key;
+    let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
+    let number = |value: Option<u32>| value.map(u64::from);
+    let add = format!(
+        "INSERT INTO api_keys ({COLUMNS}) \
+         SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 WHERE {condition} RETURNING 1"
+    );
+    Query::new(add)
+        .bind(&key.id)
+        .bind(&key.sha256)
+        .bind(&key.name)
+        .bind(&key.project)
+        .bind(scopes.join(" "))
+        .bind(key.models.as_ref().map(|models| json!(models).to_string()))
+        .bind(number(key.requests_per_minute))
+        .bind(number(key.unfinished_max))
+        .bind(key.created_at_ms)
+        .bind(key.expires_at_ms)
+        .bind(stored.revoked_at_ms)
+        .bind(stored.last_used_at_ms)
+}
+
+fn unused(key: &NewKey) -> ApiKey {
+    ApiKey {
+        key: key.clone(),
+        revoked_at_ms: None,
+        last_used_at_ms: None,
+    }
+}
+
+fn has_changed(answers: &[Vec<Row>]) -> bool {
+    answers.last().is_some_and(|rows| !rows.is_empty())
+}
+
+/// Adds a key.
+#[derive(Debug)]
+pub(crate) struct AddKey(pub(crate) NewKey, pub(crate) Actor);
+
+impl Script for AddKey {
+    type Output = ApiKey;
+
+    fn statements(&self, _: UnixMs) -> Vec<Query> {
+        let Self(key, by) = self;
+        vec![
+            log_entry(&key.created_by(by)),
+            trim_log(),
+            insert(&unused(key)),
+        ]
+    }
+
+    fn output(&self, _: &[Vec<Row>]) -> Result<ApiKey, Unreadable> {
+        Ok(unused(&self.0))
+    }
+}
+
+/// Adds a key if there is none.
+#[derive(Debug)]
+pub(crate) struct AddFirstKey(pub(crate) NewKey, pub(crate) Actor);
+
+impl Script for AddFirstKey {
+    type Output = bool;
+
+    /// Others that add keys wait until this has ended, and then see its key.
+    fn locked_table(&self) -> Option<&'static str> {
+        Some("api_keys")
+    }
+
+    fn statements(&self, _: UnixMs) -> Vec<Query> {
+        let Self(key, by) = self;
+        let is_first = "NOT EXISTS (SELECT 1 FROM api_keys)";
+        vec![
+            log_entry_where(&key.created_by(by), is_first),
+            trim_log(),
+            insert_where(&unused(key), is_first),
+        ]
+    }
+
+    fn output(&self, answers: &[Vec<Row>]) -> Result<bool, Unreadable> {
+        Ok(has_changed(answers))
+    }
+}
+
+/// Revokes a key.
+#[derive(Debug)]
+pub(crate) struct RevokeKey(pub(crate) String, pub(crate) UnixMs, pub(crate) Actor);
+
+impl Script for RevokeKey {
+    type Output = bool;
+
+    fn statements(&self, _: UnixMs) -> Vec<Query> {
+        let Self(id, now_ms, by) = self;
+        let [lock, entry, trim] = log_end(id, *now_ms, None, by);
+        vec![lock, entry, trim, revoke(id, *now_ms)]
+    }
+
+    fn output(&self, answers: &[Vec<Row>]) -> Result<bool, Unreadable> {
+        Ok(has_changed(answers))
+    }
+}
+
+fn revoke(id: &str, now_ms: UnixMs) -> Query {
+    let revoke =
+        "UPDATE api_keys SET revoked_at_ms = coalesce(revoked_at_ms, $2) WHERE id = $1 RETURNING 1";
+    Query::new(revoke).bind(id).bind(now_ms)
+}
+
+/// Replaces a key with another; `None` if there is no such key.
+#[derive(Debug)]
+pub(crate) struct RotateKey(pub(crate) KeyRotation, pub(crate) Actor);
+
+impl Script for RotateKey {
+    type Output = Option<ApiKey>;
+
+    fn statements(&self, _: UnixMs) -> Vec<Query> {
+        let Self(rotation, by) = self;
+        let KeyRotation {
+            old,
+            new,
+            now_ms,
+            grace_ms,
+        } = rotation;
+        let end = if *grace_ms == 0 {
+            revoke(old, *now_ms)
+        } else {
+            let end = "UPDATE api_keys SET expires_at_ms = CASE WHEN expires_at_ms < $2 THEN expires_at_ms ELSE $2 END \
+                       WHERE id = $1 RETURNING 1";
+            Query::new(end)
+                .bind(old)
+                .bind(now_ms.saturating_add(*grace_ms))
+        };
+        let [lock, entry, trim] = log_end(old, *now_ms, Some(&new.id), by);
+        let is_known = "EXISTS (SELECT 1 FROM api_keys WHERE id = $13)";
+        let add = insert_where(&unused(new), is_known).bind(old);
+        vec![lock, entry, trim, end, add]
+    }
+
+    fn output(&self, answers: &[Vec<Row>]) -> Result<Option<ApiKey>, Unreadable> {
+        Ok(has_changed(answers).then(|| unused(&self.0.new)))
+    }
+}
+
+/// Ids of keys, and the time of the last use of each.
+pub(crate) type KeyUses = HashMap<String, UnixMs>;
+
+/// Records when keys were last used.
+#[derive(Debug)]
+pub(crate) struct RecordUses(pub(crate) KeyUses);
+
+impl Script for RecordUses {
+    type Output = ();
+
+    fn statements(&self, _: UnixMs) -> Vec<Query> {
+        let record = |(id, used_at_ms): (&String, &UnixMs)| {
+            let record = "UPDATE api_keys SET last_used_at_ms = $2 WHERE id = $1 RETURNING 1";
+            Query::new(record).bind(id).bind(*used_at_ms)
+        };
+        self.0.iter().map(record).collect()
+    }
+
+    fn output(&self, _: &[Vec<Row>]) -> Result<(), Unreadable> {
+        Ok(())
+    }
+}
+
+const ENTRY: &str = "at_ms, kind, key, name, project, successor, \"user\", host";
+
+/// Asks for the log of one project or of all, newest first.
+pub(crate) fn log(project: Option<&str>) -> Question<KeyAction> {
+    let ask = format!(
+        "SELECT {ENTRY} FROM key_log WHERE $1 IS NULL OR project = $1 ORDER BY number DESC"
+    );
+    Question {
+        query: Query::new(ask).bind(project.map(str::to_owned)),
+        read: read_entry,
+    }
+}
+
+fn read_entry(row: &Row) -> Result<KeyAction, Unreadable> {
+    let kind: String = row.get(1)?;
+    let unknown = || Unreadable(format!("unknown change of a key {kind:?}"));
+    Ok(KeyAction {
+        at_ms: row.get(0)?,
+        kind: KeyActionKind::from_name(&kind).ok_or_else(unknown)?,
+        key: row.get(2)?,
+        name: row.get(3)?,
+        project: row.get(4)?,
+        successor: row.get(5)?,
+        by: Actor {
+            user: row.get(6)?,
+            host: row.get(7)?,
+        },
+    })
+}
+
+/// Adds an entry to the log.
+pub(crate) fn log_entry(entry: &KeyAction) -> Query {
+    log_entry_where(entry, "1 = 1")
+}
+
+fn log_entry_where(entry: &KeyAction, condition: &str) -> Query {
+    let add = format!(
+        "INSERT INTO key_log ({ENTRY}) SELECT $1, $2, $3, $4, $5, $6, $7, $8 WHERE {condition} RETURNING 1"
+    );
+    Query::new(add)
+        .bind(entry.at_ms)
+        .bind(entry.kind.name())
+        .bind(&entry.key)
+        .bind(&entry.name)
+        .bind(&entry.project)
+        .bind(entry.successor.clone())
+        .bind(&entry.by.user)
+        .bind(&entry.by.host)
+}
+
+/// Records the end of a key before the change, so that revoking twice adds one entry. Another
+/// transaction that ends the same key waits for the first statement.
+fn log_end(id: &str, at_ms: UnixMs, successor: Option<&str>, by: &Actor) -> [Query; 3] {
+    let kind = match successor {
+        Some(_) => KeyActionKind::Rotated,
+        None => KeyActionKind::Revoked,
+    };
+    let lock = Query::new("UPDATE api_keys SET id = id WHERE id = $1 RETURNING 1").bind(id);
+    let add = format!(
+        "INSERT INTO key_log ({ENTRY}) SELECT $2, $3, id, name, project, $4, $5, $6 FROM api_keys \
+         WHERE id = $1 AND ($4 IS NOT NULL OR revoked_at_ms IS NULL) RETURNING 1"
+    );
+    let add = Query::new(add)
+        .bind(id)
+        .bind(at_ms)
+        .bind(kind.name())
+        .bind(successor.map(str::to_owned))
+        .bind(&by.user)
+        .bind(&by.host);
+    [lock, add, trim_log()]
+}
+
+/// Removes the oldest entries of the log beyond the limit.
+pub(crate) fn trim_log() -> Query {
+    let trim =
+        "DELETE FROM key_log WHERE number <= (SELECT max(number) FROM key_log) - $1 RETURNING 1";
+    Query::new(trim).bind(KEY_LOG_ENTRIES_MAX as u64)
+}
