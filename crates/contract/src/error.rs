@@ -263,7 +263,7 @@ failure_codes! {
     /// Too wide or too tall.
     InvalidAspectRatio = "invalid_aspect_ratio", "A reference image is too wide or too tall.";
     /// The audio format is not supported.
-    UnsupportedAudio = "unsupported_audio", "A reference audio is not a readable WAV, MP3, M4A, FLAC or Ogg.";
+    UnsupportedAudio = "unsupported_audio", "A reference audio is not a readable WAV, MP3, M4A, FLAC, Ogg or WebM.";
     /// Shorter than allowed.
     AudioTooShort = "audio_too_short", "A reference audio is shorter than allowed.";
     /// Longer than allowed, alone or together.

@@ -13,11 +13,18 @@ pub enum WarningCode {
     NotDrawn,
     /// Captions omit characters that no font has.
     CharactersNotSet,
+    /// The colour profile of a picture was not applied.
+    ColourProfileIgnored,
 }
 
 impl WarningCode {
     /// Every code.
-    pub const ALL: &'static [Self] = &[Self::SeedIgnored, Self::NotDrawn, Self::CharactersNotSet];
+    pub const ALL: &'static [Self] = &[
+        Self::SeedIgnored,
+        Self::NotDrawn,
+        Self::CharactersNotSet,
+        Self::ColourProfileIgnored,
+    ];
 
     /// The code as sent.
     pub const fn as_str(self) -> &'static str {
@@ -25,6 +32,7 @@ impl WarningCode {
             Self::SeedIgnored => "seed_ignored",
             Self::NotDrawn => "not_drawn",
             Self::CharactersNotSet => "characters_not_set",
+            Self::ColourProfileIgnored => "colour_profile_ignored",
         }
     }
 
@@ -37,6 +45,9 @@ impl WarningCode {
             Self::NotDrawn => "The engine drew nothing for some words of the prompt.",
             Self::CharactersNotSet => {
                 "Captions leave out characters of the prompt that no font here has."
+            }
+            Self::ColourProfileIgnored => {
+                "The colour profile of a picture cannot be converted: its colours may look different."
             }
         }
     }

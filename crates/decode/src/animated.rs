@@ -7,6 +7,8 @@ use image_webp::WebPDecoder;
 
 use crate::Cause;
 use crate::canvas::Canvas;
+use crate::colour::{Colours, PROFILE_BYTES_MAX};
+use crate::defect::Defect;
 use crate::header::{Header, MEMORY_BYTES_MAX};
 use crate::orientation::Orientation;
 use crate::pixels::Samples;
@@ -51,7 +53,7 @@ pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     let claimed = bytes.get(4..8).and_then(|four| four.try_into().ok());
     let body_bytes = u64::from(u32::from_le_bytes(claimed.unwrap_or([0xff; 4])));
     if body_bytes + 8 > bytes.len() as u64 {
-        return Err("the file ends early".into());
+        return Err(Defect::EndsEarly.into());
     }
     let mut decoder = WebPDecoder::new(Cursor::new(bytes))?;
     let pixels = u64::from(size.0) * u64::from(size.1);
@@ -70,7 +72,17 @@ pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     let channels = if decoder.has_alpha() { 4 } else { 3 };
     let mut data = Canvas::zeroed(size.0 as usize * size.1 as usize * channels)?;
     decoder.read_image(&mut data)?;
-    Ok(Samples { channels, data })
+    decoder.set_memory_limit(PROFILE_BYTES_MAX);
+    let colours = match decoder.icc_profile() {
+        Ok(None) => Colours::Srgb,
+        Ok(Some(profile)) => Colours::of_icc(&profile),
+        Err(_) => Colours::Unknown,
+    };
+    Ok(Samples {
+        channels,
+        data,
+        colours,
+    })
 }
 
 /// The first frame of a GIF on an otherwise transparent canvas; `size` comes from its header.
@@ -109,5 +121,6 @@ pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     Ok(Samples {
         channels: GIF_CHANNELS,
         data,
+        colours: Colours::Srgb,
     })
 }

@@ -1,82 +1,61 @@
-//! WAV, MP3, AAC, MP4, FLAC and Ogg through symphonia, offering only the reader that matches the
+//! WAV, MP3, AAC, MP4, FLAC, Ogg and Matroska through symphonia, offering only the reader that matches the
 //! first bytes of the file. Durations in headers are not trusted; damaged packets are skipped.
 
 use std::io::Cursor;
 
+use opus_pure::OggPacket;
 use symphonia::core::audio::Channels;
-use symphonia::core::codecs::audio::AudioDecoderOptions;
+use symphonia::core::codecs::audio::well_known::CODEC_ID_OPUS;
+use symphonia::core::codecs::audio::{AudioCodecParameters, AudioDecoderOptions};
 use symphonia::core::errors::Error;
 use symphonia::core::formats::probe::{Hint, Probe};
 use symphonia::core::formats::{FormatOptions, FormatReader, TrackType};
-use symphonia::core::io::{MediaSourceStream, MediaSourceStreamOptions};
+use symphonia::core::io::{
+    MediaSource, MediaSourceStream, MediaSourceStreamOptions, ReadOnlySource,
+};
 use symphonia::core::meta::MetadataOptions;
+use symphonia::core::packet::Packet;
 use symphonia::default::formats::{
-    AdtsReader, FlacReader, IsoMp4Reader, MpaReader, OggReader, WavReader,
+    AdtsReader, FlacReader, IsoMp4Reader, MkvReader, MpaReader, OggReader, WavReader,
 };
 
-use crate::edit_list::{self, Kept};
-use crate::stereo::Stereo;
-use crate::{Cause, downmix};
-
-/// Maximum number of packets read: about the longest sound in the shortest packets.
-const PACKETS_MAX: usize = 100_000;
+use crate::defect::Defect;
+use crate::edit_list::{self, Edit, Kept};
+use crate::patience::Patience;
+use crate::signatures::Container;
+use crate::stereo::{SAMPLE_RATE, Stereo};
+use crate::{Cause, downmix, opus};
 
 /// Maximum frames per packet and maximum channels that a header may declare: decoders allocate
 /// their product at once, and abort if the allocation fails.
 const PACKET_FRAMES_MAX: u64 = 1 << 17;
 const CHANNELS_MAX: usize = 32;
 
-/// The supported kinds of file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Container {
-    Wav,
-    Mp3,
-    Adts,
-    Mp4,
-    Flac,
-    Ogg,
-    OggOpus,
-}
-
-impl Container {
-    /// The kind of file whose signature `bytes` begin with.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        let at = |range: std::ops::Range<usize>| bytes.get(range).unwrap_or(&[]);
-        match at(0..4) {
-            b"RIFF" if at(8..12) == b"WAVE" => Some(Self::Wav),
-            b"fLaC" => Some(Self::Flac),
-            b"OggS" => {
-                // The first packet follows the table of segments (RFC 3533, section 6).
-                let packet = 27 + usize::from(*bytes.get(26)?);
-                let opus = at(packet..packet + 8) == b"OpusHead";
-                Some(if opus { Self::OggOpus } else { Self::Ogg })
-            }
-            _ if at(4..8) == b"ftyp" => Some(Self::Mp4),
-            &[0xff, second, ..] if second & 0xf6 == 0xf0 => Some(Self::Adts),
-            &[0xff, second, ..] if second & 0xe6 == 0xe2 => Some(Self::Mp3),
-            _ => None,
-        }
+/// The reader that matches the kind of file.
+fn reader(container: Container, bytes: Vec<u8>) -> Result<Box<dyn FormatReader>, Cause> {
+    let mut probe = Probe::default();
+    match container {
+        Container::Wav => probe.register_format::<WavReader<'_>>(),
+        Container::Mp3 => probe.register_format::<MpaReader<'_>>(),
+        Container::Adts => probe.register_format::<AdtsReader<'_>>(),
+        Container::Mp4 => probe.register_format::<IsoMp4Reader<'_>>(),
+        Container::Flac => probe.register_format::<FlacReader<'_>>(),
+        Container::Ogg | Container::OggOpus => probe.register_format::<OggReader<'_>>(),
+        Container::Matroska => probe.register_format::<MkvReader<'_>>(),
     }
-
-    fn reader(self, bytes: Vec<u8>) -> Result<Box<dyn FormatReader>, Cause> {
-        let mut probe = Probe::default();
-        match self {
-            Self::Wav => probe.register_format::<WavReader<'_>>(),
-            Self::Mp3 => probe.register_format::<MpaReader<'_>>(),
-            Self::Adts => probe.register_format::<AdtsReader<'_>>(),
-            Self::Mp4 => probe.register_format::<IsoMp4Reader<'_>>(),
-            Self::Flac => probe.register_format::<FlacReader<'_>>(),
-            Self::Ogg | Self::OggOpus => probe.register_format::<OggReader<'_>>(),
-        }
-        let source = Box::new(Cursor::new(bytes));
-        let stream = MediaSourceStream::new(source, MediaSourceStreamOptions::default());
-        Ok(probe.probe(
-            &Hint::new(),
-            stream,
-            FormatOptions::default(),
-            MetadataOptions::default(),
-        )?)
-    }
+    let bytes = Cursor::new(bytes);
+    let source: Box<dyn MediaSource> = match container {
+        // Read from front to back: the index of a file that was cut points behind its end.
+        Container::Matroska => Box::new(ReadOnlySource::new(bytes)),
+        _ => Box::new(bytes),
+    };
+    let stream = MediaSourceStream::new(source, MediaSourceStreamOptions::default());
+    Ok(probe.probe(
+        &Hint::new(),
+        stream,
+        FormatOptions::default(),
+        MetadataOptions::default(),
+    )?)
 }
 
 /// Decodes the sound, stopping once it is known to be too long.
@@ -85,11 +64,45 @@ pub(crate) fn decode(container: Container, bytes: Vec<u8>) -> Result<Stereo, Cau
         Container::Mp4 => edit_list::edit(&bytes),
         _ => None,
     };
-    let mut reader = container.reader(bytes)?;
-    let track = reader.default_track(TrackType::Audio).ok_or("no sound")?;
+    let mut reader = reader(container, bytes)?;
+    let track = reader
+        .default_track(TrackType::Audio)
+        .ok_or(Defect::NoSound)?;
     let (track_id, parameters) = (track.id, track.codec_params.clone());
     let parameters = parameters.as_ref().and_then(|any| any.audio());
-    let parameters = parameters.ok_or("no sound")?;
+    let parameters = parameters.ok_or(Defect::NoSound)?;
+    let next = |patience: &mut Patience| next_packet(&mut *reader, track_id, patience);
+    if parameters.codec == CODEC_ID_OPUS {
+        decode_opus(container, parameters, edit, next)
+    } else {
+        decode_others(parameters, edit, next)
+    }
+}
+
+fn decode_opus(
+    container: Container,
+    parameters: &AudioCodecParameters,
+    edit: Option<Edit>,
+    mut next: impl FnMut(&mut Patience) -> Result<Option<Packet>, Cause>,
+) -> Result<Stereo, Cause> {
+    let header = parameters.extra_data.as_deref().unwrap_or_default();
+    let mut head = opus::head(header, container == Container::Mp4)?;
+    if edit.is_some() {
+        // It leaves out the same samples.
+        head.pre_skip = 0;
+    }
+    let next = |patience: &mut Patience| {
+        let packet = next(patience)?;
+        Ok(packet.map(|packet| OggPacket::new(packet.data.into_vec(), -1, false)))
+    };
+    opus::decode_packets(&head, next, Kept::of(edit, SAMPLE_RATE))
+}
+
+fn decode_others(
+    parameters: &AudioCodecParameters,
+    edit: Option<Edit>,
+    mut next: impl FnMut(&mut Patience) -> Result<Option<Packet>, Cause>,
+) -> Result<Stereo, Cause> {
     let frames = parameters.max_frames_per_packet.unwrap_or(0);
     let channels = parameters.channels.as_ref().map_or(0, Channels::count);
     if frames > PACKET_FRAMES_MAX || channels > CHANNELS_MAX {
@@ -101,11 +114,7 @@ pub(crate) fn decode(container: Container, bytes: Vec<u8>) -> Result<Stereo, Cau
     let mut kept = Kept::default();
     let mut patience = Patience::default();
     let mut interleaved = Vec::new();
-    while let Some(packet) = next_packet(&mut *reader)? {
-        if packet.track_id != track_id {
-            patience.count(true)?;
-            continue;
-        }
+    while let Some(packet) = next(&mut patience)? {
         let decoded = decoder.decode(&packet);
         patience.count(decoded.is_ok())?;
         let Ok(buffer) = decoded else { continue };
@@ -130,45 +139,23 @@ pub(crate) fn decode(container: Container, bytes: Vec<u8>) -> Result<Stereo, Cau
         }
     }
     patience.judge()?;
-    stereo.ok_or_else(|| "no sound".into())
+    stereo.ok_or_else(|| Defect::NoSound.into())
 }
 
-/// The next packet; a truncated file ends at the cut.
+/// The next packet of the track, counting those of others; a truncated file ends at the cut.
 fn next_packet(
     reader: &mut dyn FormatReader,
-) -> Result<Option<symphonia::core::packet::Packet>, Cause> {
-    match reader.next_packet() {
-        Err(Error::IoError(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
-        other => Ok(other?),
-    }
-}
-
-/// How many packets were decoded and how many were damaged.
-#[derive(Default)]
-pub(crate) struct Patience {
-    good: usize,
-    bad: usize,
-}
-
-impl Patience {
-    /// Counts a packet, up to [`PACKETS_MAX`].
-    pub(crate) fn count(&mut self, good: bool) -> Result<(), Cause> {
-        if good {
-            self.good += 1;
-        } else {
-            self.bad += 1;
+    track_id: u32,
+    patience: &mut Patience,
+) -> Result<Option<Packet>, Cause> {
+    loop {
+        let packet = match reader.next_packet() {
+            Err(Error::IoError(error)) if error.kind() == std::io::ErrorKind::UnexpectedEof => None,
+            other => other?,
+        };
+        match packet {
+            Some(packet) if packet.track_id != track_id => patience.count(true)?,
+            packet => return Ok(packet),
         }
-        if self.good + self.bad > PACKETS_MAX {
-            return Err("too many packets".into());
-        }
-        Ok(())
-    }
-
-    /// Refuses sound with more damaged than good packets.
-    pub(crate) fn judge(&self) -> Result<(), Cause> {
-        if self.bad > self.good {
-            return Err(format!("{} of {} packets", self.bad, self.bad + self.good).into());
-        }
-        Ok(())
     }
 }

@@ -1,5 +1,5 @@
-//! Why a reference was refused: a stable public code, a public sentence with the figures, and a
-//! private cause, which never appears in the sentence.
+//! Why a reference was refused: a stable public code, a public sentence with the figures or with what
+//! the file is, and a private cause, which never appears in the sentence.
 
 use std::error::Error;
 use std::io;
@@ -10,15 +10,66 @@ use kinora_contract::limits::{
 };
 use kinora_contract::{Failure, FailureCode};
 
+use crate::defect::Defect;
+use crate::kinds::{self, Wanted};
+
 /// A decoder's error about a file: for the log, never for a client.
 pub type Cause = Box<dyn Error + Send + Sync>;
+
+/// Why a file cannot be decoded: what a client is told, and the cause.
+#[derive(Debug, thiserror::Error)]
+#[error("{says}")]
+pub struct Refusal {
+    says: String,
+    #[source]
+    cause: Cause,
+}
+
+impl Refusal {
+    /// Of an image that begins with `head`.
+    pub(crate) fn of_image(head: &[u8], cause: Cause) -> Self {
+        Self::new(head, Wanted::Image, cause)
+    }
+
+    /// Of a sound that begins with `head`.
+    pub(crate) fn of_sound(head: &[u8], cause: Cause) -> Self {
+        Self::new(head, Wanted::Sound, cause)
+    }
+
+    fn new(head: &[u8], wanted: Wanted, cause: Cause) -> Self {
+        let says = match kinds::is_wanted(head, wanted) && ends_early(&*cause) {
+            true => "the end of the file is missing.".to_owned(),
+            false => kinds::says(head, wanted),
+        };
+        Self { says, cause }
+    }
+}
+
+/// Whether a decoder wanted more bytes than the file has.
+fn ends_early(cause: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(cause);
+    while let Some(one) = cause {
+        let io: Option<&io::Error> = match one.downcast_ref() {
+            // It does not name its source.
+            Some(png::DecodingError::IoError(error)) => Some(error),
+            _ => one.downcast_ref(),
+        };
+        if matches!(one.downcast_ref(), Some(Defect::EndsEarly))
+            || io.is_some_and(|error| error.kind() == io::ErrorKind::UnexpectedEof)
+        {
+            return true;
+        }
+        cause = one.source();
+    }
+    false
+}
 
 /// Why a file cannot be used as a reference.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
     /// Not a supported image, damaged, or too expensive to read.
     #[error("unsupported image")]
-    UnsupportedImage(#[source] Cause),
+    UnsupportedImage(#[source] Refusal),
     /// The shorter side is too short.
     #[error("an image of {width} x {height} pixels is too small")]
     ImageTooSmall {
@@ -45,7 +96,7 @@ pub enum DecodeError {
     },
     /// Not a supported sound file, or damaged.
     #[error("unsupported audio")]
-    UnsupportedAudio(#[source] Cause),
+    UnsupportedAudio(#[source] Refusal),
     /// The sound is shorter than allowed.
     #[error("{seconds:.3} s of sound are too short")]
     AudioTooShort {
@@ -71,14 +122,12 @@ impl DecodeError {
     /// lower case because the name of the reference precedes it.
     pub fn failure(&self) -> Failure {
         match self {
-            Self::UnsupportedImage(_) => Failure::new(
-                FailureCode::UnsupportedImage,
-                "the file is not an image that can be read (JPEG, PNG, WebP or GIF).",
-            ),
-            Self::UnsupportedAudio(_) => Failure::new(
-                FailureCode::UnsupportedAudio,
-                "the file is not sound that can be read (WAV, MP3, M4A, FLAC or Ogg).",
-            ),
+            Self::UnsupportedImage(refusal) => {
+                Failure::new(FailureCode::UnsupportedImage, &*refusal.says)
+            }
+            Self::UnsupportedAudio(refusal) => {
+                Failure::new(FailureCode::UnsupportedAudio, &*refusal.says)
+            }
             Self::Io(_) => Failure::new(
                 FailureCode::StorageFailed,
                 "the file could not be read back from the storage.",

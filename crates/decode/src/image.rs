@@ -1,6 +1,5 @@
 //! Reference images: JPEG, PNG, WebP and the first frame of GIF, recognised by their first bytes.
-//! Checks the upright size in the headers before decoding pixels. Ignores colour profiles: every
-//! image is treated as sRGB.
+//! Checks the upright size in the headers before decoding pixels.
 
 use std::io;
 use std::path::Path;
@@ -13,7 +12,8 @@ use kinora_contract::limits::{
 use crate::canvas::Canvas;
 use crate::header::Header;
 use crate::pixels::Image;
-use crate::{Cause, DecodeError, animated, file, jpeg, pixels, png};
+use crate::signatures::Format;
+use crate::{Cause, DecodeError, Refusal, animated, file, jpeg, kinds, pixels, png};
 
 /// Checks and decodes the image at `path`, upright. Scales it down (Lanczos, never up) to the
 /// smallest size of the same aspect ratio that still covers `cover`, `(width, height)` in pixels.
@@ -23,9 +23,10 @@ use crate::{Cause, DecodeError, animated, file, jpeg, pixels, png};
 pub fn image(path: &Path, cover: (u32, u32)) -> Result<Image, DecodeError> {
     let bytes = file::read(path, REFERENCE_IMAGE_BYTES_MAX)?;
     let (format, header) = judged(&bytes)?;
+    let head = kinds::head(&bytes);
     file::contained(move || {
         let size = (header.width, header.height);
-        let rgb = pixels_of(format, &bytes, size)?;
+        let (rgb, profile_ignored) = pixels_of(format, &bytes, size)?;
         drop(bytes);
         let cover = if header.orientation.transposed {
             (cover.1, cover.0)
@@ -34,9 +35,9 @@ pub fn image(path: &Path, cover: (u32, u32)) -> Result<Image, DecodeError> {
         };
         Ok(header
             .orientation
-            .upright(pixels::shrunk(&rgb, size, cover)?))
+            .upright(pixels::shrunk(&rgb, size, cover, profile_ignored)?))
     })
-    .map_err(undecodable)
+    .map_err(|cause| undecodable(&head, cause))
 }
 
 /// The upright width and height in pixels of the image at `path`, from its headers alone, checked
@@ -62,53 +63,28 @@ pub fn image_of(bytes: &[u8], side_max: u32) -> Result<Image, DecodeError> {
     }
     let size = (header.width, header.height);
     let decoded = file::contained(|| {
-        let rgb = pixels_of(format, bytes, size)?;
+        let (rgb, profile_ignored) = pixels_of(format, bytes, size)?;
         Ok(header
             .orientation
-            .upright(pixels::shrunk(&rgb, size, size)?))
+            .upright(pixels::shrunk(&rgb, size, size, profile_ignored)?))
     });
-    decoded.map_err(undecodable)
+    decoded.map_err(|cause| undecodable(bytes, cause))
 }
 
 /// A file is not to blame for a system without memory.
-fn undecodable(cause: Cause) -> DecodeError {
+fn undecodable(head: &[u8], cause: Cause) -> DecodeError {
+    let refused = |cause| DecodeError::UnsupportedImage(Refusal::of_image(head, cause));
     match cause.downcast::<io::Error>() {
         Ok(error) if error.kind() == io::ErrorKind::OutOfMemory => DecodeError::Io(*error),
-        Ok(error) => DecodeError::UnsupportedImage(error),
-        Err(cause) => DecodeError::UnsupportedImage(cause),
+        Ok(error) => refused(error),
+        Err(cause) => refused(cause),
     }
 }
 
-/// The supported formats.
-#[derive(Clone, Copy)]
-pub(crate) enum Format {
-    Jpeg,
-    Png,
-    WebP,
-    Gif,
-}
-
-impl Format {
-    /// The format whose signature `bytes` begin with.
-    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        if bytes.starts_with(b"\xff\xd8\xff") {
-            Some(Self::Jpeg)
-        } else if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
-            Some(Self::Png)
-        } else if bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP") {
-            Some(Self::WebP)
-        } else if bytes.starts_with(b"GIF87a") || bytes.starts_with(b"GIF89a") {
-            Some(Self::Gif)
-        } else {
-            None
-        }
-    }
-}
-
-/// `[height][width][3]` u8, as stored.
-fn pixels_of(format: Format, bytes: &[u8], size: (u32, u32)) -> Result<Canvas, Cause> {
+/// `[height][width][3]` u8 in sRGB, as stored, and whether a colour profile was ignored.
+fn pixels_of(format: Format, bytes: &[u8], size: (u32, u32)) -> Result<(Canvas, bool), Cause> {
     Ok(match format {
-        Format::Jpeg => jpeg::decode(bytes, size)?,
+        Format::Jpeg => pixels::over_white(jpeg::decode(bytes, size)?)?,
         Format::Png => pixels::over_white(png::decode(bytes, size)?)?,
         Format::WebP => pixels::over_white(animated::webp(bytes, size)?)?,
         Format::Gif => pixels::over_white(animated::gif(bytes, size)?)?,
@@ -116,10 +92,10 @@ fn pixels_of(format: Format, bytes: &[u8], size: (u32, u32)) -> Result<Canvas, C
 }
 
 fn recognised(bytes: &[u8]) -> Result<(Format, Header), DecodeError> {
-    let format = Format::of(bytes)
-        .ok_or_else(|| DecodeError::UnsupportedImage("no known signature".into()))?;
-    let header =
-        file::contained(|| header(format, bytes)).map_err(DecodeError::UnsupportedImage)?;
+    let format =
+        Format::of(bytes).ok_or_else(|| undecodable(bytes, "no known signature".into()))?;
+    let header = file::contained(|| header(format, bytes));
+    let header = header.map_err(|cause| undecodable(bytes, cause))?;
     Ok((format, header))
 }
 
@@ -160,12 +136,12 @@ mod tests {
     fn a_picture_is_not_refused_for_a_lack_of_memory() {
         // More than any address space.
         let lack = Canvas::zeroed(1 << 60).err().unwrap();
-        let told = undecodable(lack.into());
+        let told = undecodable(&[], lack.into());
         assert!(matches!(told, DecodeError::Io(_)), "{told:?}");
         let cut = io::Error::from(io::ErrorKind::UnexpectedEof);
-        let told = undecodable(cut.into());
+        let told = undecodable(&[], cut.into());
         assert!(matches!(told, DecodeError::UnsupportedImage(_)), "{told:?}");
-        let told = undecodable("a broken table".into());
+        let told = undecodable(&[], "a broken table".into());
         assert!(matches!(told, DecodeError::UnsupportedImage(_)), "{told:?}");
     }
 }

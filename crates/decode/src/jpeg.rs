@@ -2,6 +2,9 @@
 //! truncated files, files with too many scans, and files whose coefficients would exceed the memory
 //! budget before decoding them. Formats: ITU-T T.81, annex B.
 
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hasher};
+
 use zune_core::bytestream::ZCursor;
 use zune_core::colorspace::ColorSpace;
 use zune_core::options::DecoderOptions;
@@ -9,8 +12,11 @@ use zune_jpeg::JpegDecoder;
 
 use crate::Cause;
 use crate::canvas::Canvas;
+use crate::colour::Colours;
+use crate::defect::Defect;
 use crate::header::{Header, MEMORY_BYTES_MAX};
 use crate::orientation::Orientation;
+use crate::pixels::Samples;
 
 /// Maximum number of scans: encoders write about ten, and each costs a pass over all pixels.
 const SCANS_MAX: usize = 32;
@@ -26,23 +32,79 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
     })
 }
 
-/// Decodes an image to `[height][width][3]` u8; `size`, `(width, height)`, comes from its header.
-pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Canvas, Cause> {
+/// The pixels of an image; `size`, `(width, height)`, comes from its header.
+pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     let structure = Structure::of(bytes)?;
     let pixels = u64::from(size.0) * u64::from(size.1);
-    let needed = bytes.len() as u64 + pixels * 3 + structure.coefficient_bytes(size);
+    let copies = if structure.ended { 1 } else { 2 };
+    let needed = bytes.len() as u64 * copies + pixels * 3 + structure.coefficient_bytes(size);
     if needed > MEMORY_BYTES_MAX {
         return Err("a progressive JPEG of this size needs too much memory".into());
     }
+    let expected = usize::try_from(pixels * 3)?;
+    let (data, profile) = match structure.ended {
+        true => read(bytes, expected)?,
+        false => read_without_end(bytes, expected)?,
+    };
+    let colours = match profile {
+        Some(profile) => Colours::of_icc(&profile),
+        None if structure.has_profile => Colours::Unknown,
+        None => Colours::Srgb,
+    };
+    Ok(Samples {
+        channels: 3,
+        data,
+        colours,
+    })
+}
+
+/// The pixels, and the colour profile.
+fn read(bytes: &[u8], expected: usize) -> Result<(Canvas, Option<Vec<u8>>), Cause> {
     let mut decoder = decoder(bytes);
     decoder.decode_headers()?;
-    let expected = usize::try_from(pixels * 3)?;
     if decoder.output_buffer_size() != Some(expected) {
         return Err("the samples do not fill the image".into());
     }
     let mut rgb = Canvas::zeroed(expected)?;
     decoder.decode_into(&mut rgb)?;
-    Ok(rgb)
+    Ok((rgb, decoder.icc_profile()))
+}
+
+/// Reads a file without its end marker, which is complete if what would follow changes nothing:
+/// the decoder fills what is missing, and does not tell.
+fn read_without_end(bytes: &[u8], expected: usize) -> Result<(Canvas, Option<Vec<u8>>), Cause> {
+    let mut file = without_padding(bytes).to_vec();
+    let end = file.len();
+    let mut with = |continuation: u8| {
+        file.truncate(end);
+        file.resize(end + CONTINUATION_BYTES, continuation);
+        file.extend([0xff, 0xd9]);
+        read(&file, expected)
+    };
+    let (rgb, _) = with(0b0101_0101)?;
+    let sum = sum(&rgb);
+    drop(rgb);
+    let (rgb, profile) = with(0b1010_1010)?;
+    match self::sum(&rgb) == sum {
+        true => Ok((rgb, profile)),
+        false => Err(Defect::EndsEarly.into()),
+    }
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
+}
+
+/// The file without the padding of zero bytes or the half of a marker behind its last scan. A scan
+/// itself may end with a few zero bytes.
+fn without_padding(bytes: &[u8]) -> &[u8] {
+    let last = bytes.iter().rposition(|&byte| byte != 0).unwrap_or(0);
+    match &bytes[last..] {
+        [0xff] => &bytes[..last],
+        _ => &bytes[..bytes.len().min(last + 1 + SCAN_ZEROS_MAX)],
+    }
 }
 
 fn decoder(bytes: &[u8]) -> JpegDecoder<ZCursor<&[u8]>> {
@@ -55,10 +117,21 @@ fn decoder(bytes: &[u8]) -> JpegDecoder<ZCursor<&[u8]>> {
     JpegDecoder::new_with_options(ZCursor::new(bytes), options)
 }
 
-/// What the segments of a JPEG say about the cost of decoding it.
+/// Zero bytes that may belong to the end of a scan.
+const SCAN_ZEROS_MAX: usize = 8;
+
+/// How many bytes continue a scan that may be cut.
+const CONTINUATION_BYTES: usize = 32;
+
+/// What the segments of a JPEG say about the cost of decoding it, and about its end.
 #[derive(Default)]
 struct Structure {
     progressive: bool,
+    /// Whether there is an end marker.
+    ended: bool,
+    has_profile: bool,
+    /// By component, the coefficients of which the scans have every bit.
+    complete: HashMap<u8, u64>,
     /// Horizontal and vertical sampling factors by component.
     sampling: Vec<(u64, u64)>,
     /// Components of the first scan.
@@ -67,24 +140,32 @@ struct Structure {
 }
 
 impl Structure {
-    /// Walks all segments from the start marker to the end marker.
+    /// Walks all segments from the start marker to the end marker, or to the end of the last scan.
     fn of(bytes: &[u8]) -> Result<Self, Cause> {
         let mut structure = Self::default();
         let mut at = 2;
         loop {
-            let (marker, segment_at) = next_marker(bytes, at).ok_or("the file ends early")?;
+            let Some((marker, segment_at)) = next_marker(bytes, at) else {
+                break;
+            };
             at = segment_at;
             match marker {
-                0xd9 => break,
+                0xd9 => {
+                    structure.ended = true;
+                    break;
+                }
                 0x01 | 0xd8 => continue,
                 _ => {}
             }
-            let segment = segment(bytes, at).ok_or("the file ends early")?;
+            let segment = segment(bytes, at).ok_or(Defect::EndsEarly)?;
             structure.take(marker, segment);
             if structure.scans > SCANS_MAX {
                 return Err("too many scans".into());
             }
             at += segment.len();
+        }
+        if !structure.ended && !structure.is_complete() {
+            return Err(Defect::EndsEarly.into());
         }
         if structure.scans == 0 {
             return Err("no scan".into());
@@ -99,7 +180,10 @@ impl Structure {
                 if self.scans == 1 {
                     self.first_scan_components = segment.get(2).map_or(0, |&count| count.into());
                 }
+                self.take_scan(segment);
             }
+            // Application segment 2, annex B.4 of ICC.1.
+            0xe2 => self.has_profile |= segment[2..].starts_with(b"ICC_PROFILE\0"),
             // Start of frame; C4, C8 and CC in this range are tables and extensions.
             0xc0..=0xcf if !matches!(marker, 0xc4 | 0xc8 | 0xcc) => {
                 self.progressive |= marker & 3 == 2;
@@ -110,6 +194,30 @@ impl Structure {
             }
             _ => {}
         }
+    }
+
+    /// Notes which coefficients are complete after a scan with this header (T.81, B.2.3).
+    fn take_scan(&mut self, header: &[u8]) {
+        let count = header.get(2).map_or(0, |&count| usize::from(count));
+        let Some(&[first, last, bits, ..]) = header.get(3 + 2 * count..) else {
+            return;
+        };
+        let coefficients = match (self.progressive, bits & 15) {
+            (false, _) => u64::MAX,
+            (true, 0) => (first.min(63)..=last.min(63)).fold(0, |all, one| all | 1 << one),
+            (true, _) => 0,
+        };
+        for component in header[3..3 + 2 * count].chunks_exact(2) {
+            *self.complete.entry(component[0]).or_default() |= coefficients;
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.complete.len() == self.sampling.len()
+            && self
+                .complete
+                .values()
+                .all(|&coefficients| coefficients == u64::MAX)
     }
 
     /// Memory for coefficients held until the last scan: none if a single scan has all components.

@@ -6,7 +6,9 @@
 
 mod animated;
 mod canvas;
+mod colour;
 mod container;
+mod defect;
 mod downmix;
 mod edit_list;
 mod error;
@@ -14,19 +16,27 @@ mod file;
 mod header;
 mod image;
 mod jpeg;
+mod kinds;
 mod media_type;
+mod mpeg;
+mod ogg;
 mod opus;
 mod orientation;
+mod patience;
 mod pixels;
 mod png;
 mod resample;
+mod signatures;
 mod sound;
 mod stereo;
+mod wav;
 mod webp_codes;
 
-pub use error::{Cause, DecodeError};
+pub use error::{Cause, DecodeError, Refusal};
 pub use image::{image, image_of, image_size};
+pub use kinds::is_reference;
 pub use media_type::media_type;
 pub use pixels::Image;
+pub use png::PROFILE_IGNORED_CHUNK;
 pub use sound::{Sound, sound};
 pub use stereo::SAMPLE_RATE;

@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use crate::container::Container;
-use crate::image::Format;
+use crate::mpeg;
+use crate::signatures::{Container, Format};
 
-/// The longest header needed: an Ogg page header with the beginning of the first packet.
-const HEAD_BYTES: u64 = 512;
+/// Enough for the search for the first frame of an MP3.
+const HEAD_BYTES: u64 = 2 * mpeg::SEARCH_BYTES as u64;
 
 /// The media type of the file at `path`, such as `image/png`; `None` for unsupported kinds.
 ///
@@ -28,13 +28,15 @@ pub fn media_type(path: &Path) -> io::Result<Option<&'static str>> {
         return Ok(Some("audio/mpeg"));
     }
     Ok(image.or_else(|| {
-        Container::of(&head).map(|container| match container {
+        let container = Container::of(&head).or_else(|| Some(mpeg::start(&head)?.1));
+        container.map(|container| match container {
             Container::Wav => "audio/wav",
             Container::Mp3 => "audio/mpeg",
             Container::Adts => "audio/aac",
             Container::Mp4 => "audio/mp4",
             Container::Flac => "audio/flac",
             Container::Ogg | Container::OggOpus => "audio/ogg",
+            Container::Matroska => "audio/webm",
         })
     }))
 }

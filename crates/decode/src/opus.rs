@@ -1,38 +1,90 @@
-//! Decodes Ogg Opus (RFC 7845) to 48 kHz, with pre-skip, end trimming and output gain. Supports
-//! mapping families 0 and 1: up to eight positioned channels.
+//! Decodes Opus (RFC 6716) to 48 kHz, with pre-skip, end trimming and output gain: in Ogg (RFC 7845)
+//! and, by the header and packets that symphonia reads, in Matroska and MP4. Supports mapping
+//! families 0 and 1: up to eight positioned channels.
 
 use std::io::Cursor;
 
-use opus_pure::{MAX_PACKET_SAMPLES, OggOpusReader, OpusDecoder, OpusHead, OpusMSDecoder, Trim};
+use opus_pure::{
+    MAX_PACKET_SAMPLES, OggOpusReader, OggPacket, OpusDecoder, OpusHead, OpusMSDecoder, Trim,
+};
 
-use crate::container::Patience;
+use crate::edit_list::Kept;
+use crate::patience::Patience;
 use crate::stereo::{SAMPLE_RATE, Stereo};
 use crate::{Cause, downmix};
 
-/// Decodes the sound, stopping once it is known to be too long.
+/// Length of a header of mapping family 0.
+const HEAD_BYTES: usize = 19;
+
+/// Decodes an Ogg file, stopping once it is known to be too long.
 pub(crate) fn decode(bytes: Vec<u8>) -> Result<Stereo, Cause> {
     let mut reader = OggOpusReader::new(Cursor::new(bytes))?;
     let head = reader.head().clone();
+    // A truncated file ends in the middle of a page; the packets before it count.
+    let next = |_: &mut Patience| Ok(reader.read_packet().unwrap_or(None));
+    decode_packets(&head, next, Kept::default())
+}
+
+/// Decodes packets until `next` has no more; `next` may count others that it skips.
+pub(crate) fn decode_packets(
+    head: &OpusHead,
+    mut next: impl FnMut(&mut Patience) -> Result<Option<OggPacket>, Cause>,
+    mut kept: Kept,
+) -> Result<Stereo, Cause> {
     let channels = usize::from(head.channel_count);
     let rate = i32::try_from(SAMPLE_RATE)?;
-    let mut decoder = Decoder::new(&head, rate)?;
-    let mut trim = Trim::new(&head, rate, channels)?;
+    let mut decoder = Decoder::new(head, rate)?;
+    let mut trim = Trim::new(head, rate, channels)?;
     let gains = downmix::vorbis_gains(channels);
     let mut stereo = Stereo::empty(SAMPLE_RATE)?;
     let mut patience = Patience::default();
     let mut block = vec![0.0; MAX_PACKET_SAMPLES * channels];
-    // A truncated file ends in the middle of a page; the packets before it count.
-    while let Ok(Some(packet)) = reader.read_packet() {
+    while let Some(packet) = next(&mut patience)? {
         let decoded = decoder.decode(&packet.data, &mut block);
         patience.count(decoded.is_ok())?;
         let frames = decoded.unwrap_or(0);
-        stereo.push(trim.keep(&packet, &block[..frames * channels]), &gains);
-        if stereo.overflowed() {
+        let audible = trim.keep(&packet, &block[..frames * channels]);
+        let frames = kept.take(audible.len() / channels);
+        stereo.push(
+            &audible[frames.start * channels..frames.end * channels],
+            &gains,
+        );
+        if stereo.overflowed() || kept.is_over() {
             break;
         }
     }
     patience.judge()?;
     Ok(stereo)
+}
+
+/// The header of a track: `OpusHead` in Matroska, and in MP4 the same fields with the most
+/// significant byte first.
+pub(crate) fn head(bytes: &[u8], big_endian: bool) -> Result<OpusHead, Cause> {
+    let fixed: &[u8; HEAD_BYTES] = bytes.first_chunk().ok_or("an Opus header that is cut")?;
+    let field = |at: usize| {
+        let bytes = [fixed[at], fixed[at + 1]];
+        match big_endian {
+            true => u16::from_be_bytes(bytes),
+            false => u16::from_le_bytes(bytes),
+        }
+    };
+    let channel_count = fixed[9];
+    let mapping_family = fixed[18];
+    let mut head = OpusHead::new(channel_count.clamp(1, 2), SAMPLE_RATE)?;
+    head.pre_skip = field(10);
+    head.output_gain_q8 = i16::from_ne_bytes(field(16).to_ne_bytes());
+    if mapping_family != 0 {
+        let table = bytes.get(HEAD_BYTES..).unwrap_or_default();
+        let mapping = table.get(2..2 + usize::from(channel_count));
+        let mapping = mapping.ok_or("an Opus header that is cut")?;
+        head.mapping_family = mapping_family;
+        (head.stream_count, head.coupled_count) = (table[0], table[1]);
+        head.channel_mapping = mapping.to_vec();
+        head.channel_count = channel_count;
+    } else if !(1..=2).contains(&channel_count) {
+        return Err("an unusual channel mapping".into());
+    }
+    Ok(head)
 }
 
 enum Decoder {

@@ -45,7 +45,12 @@ impl Orientation {
 
     /// Turns the picture upright. Allocates a second one only to swap rows and columns.
     pub(crate) fn upright(self, image: Image) -> Image {
-        let Image { width, height, rgb } = image;
+        let Image {
+            width,
+            height,
+            rgb,
+            profile_ignored,
+        } = image;
         let (width, height, mut rgb) = if self.transposed {
             (height, width, transposed(&rgb, width as usize))
         } else {
@@ -65,7 +70,12 @@ impl Orientation {
                 one.swap_with_slice(other);
             }
         }
-        Image { width, height, rgb }
+        Image {
+            width,
+            height,
+            rgb,
+            profile_ignored,
+        }
     }
 }
 
@@ -130,6 +140,7 @@ mod tests {
                 .into_iter()
                 .flat_map(|pixel| [pixel; 3])
                 .collect(),
+            profile_ignored: false,
         }
     }
 
@@ -152,7 +163,13 @@ mod tests {
             let upright = Orientation::from_tag(value).upright(stored());
             let rgb: Vec<u8> = pixels.into_iter().flat_map(|pixel| [pixel; 3]).collect();
             let height = 6 / width;
-            assert_eq!(upright, Image { width, height, rgb }, "orientation {value}");
+            let expected = Image {
+                width,
+                height,
+                rgb,
+                profile_ignored: false,
+            };
+            assert_eq!(upright, expected, "orientation {value}");
         }
     }
 
@@ -160,7 +177,12 @@ mod tests {
     fn an_odd_row_in_the_middle_stays() {
         let rgb: Vec<u8> = (0..15).collect();
         let (width, height) = (1, 5);
-        let upright = Orientation::from_tag(4).upright(Image { width, height, rgb });
+        let upright = Orientation::from_tag(4).upright(Image {
+            width,
+            height,
+            rgb,
+            profile_ignored: false,
+        });
         let expected = [12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2];
         assert_eq!(upright.rgb, expected);
     }

@@ -6,6 +6,7 @@ use std::io;
 
 use crate::Cause;
 use crate::canvas::Canvas;
+use crate::colour::Colours;
 
 /// A decoded image.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub struct Image {
     pub height: u32,
     /// `[height][width][3]` u8: sRGB, upright, transparent parts over white.
     pub rgb: Vec<u8>,
+    /// Whether the colours are not sRGB but by a colour profile that cannot be converted.
+    pub profile_ignored: bool,
 }
 
 /// Samples as decoded.
@@ -24,15 +27,23 @@ pub(crate) struct Samples {
     pub(crate) channels: usize,
     /// `[height][width][channels]` u8; alpha is straight, not premultiplied.
     pub(crate) data: Canvas,
+    /// How the samples are meant.
+    pub(crate) colours: Colours,
 }
 
-/// Blends transparent parts over white: `[height][width][3]` u8 of the same size.
+/// Converts to sRGB and blends transparent parts over white: `[height][width][3]` u8 of the same size, and whether
+/// the colour profile was ignored.
 ///
 /// # Errors
 /// If the system grants no memory.
-pub(crate) fn over_white(samples: Samples) -> io::Result<Canvas> {
-    let Samples { channels, mut data } = samples;
-    Ok(match channels {
+pub(crate) fn over_white(samples: Samples) -> io::Result<(Canvas, bool)> {
+    let Samples {
+        channels,
+        mut data,
+        colours,
+    } = samples;
+    let ignored = colours.convert(&mut data, channels);
+    let rgb = match channels {
         1 => coloured(data.iter().copied())?,
         2 => coloured(data.chunks_exact(2).map(|one| blended(one[0], one[1])))?,
         4 => {
@@ -48,7 +59,8 @@ pub(crate) fn over_white(samples: Samples) -> io::Result<Canvas> {
             data
         }
         _ => data,
-    })
+    };
+    Ok((rgb, ignored))
 }
 
 /// Grey pixels in three channels.
@@ -68,13 +80,23 @@ fn blended(value: u8, alpha: u8) -> u8 {
 
 /// Scales the image down to the smallest size that covers `cover`; an image that is already smaller
 /// stays as it is. `rgb`: `[height][width][3]` u8 with `(width, height)` = `size`.
-pub(crate) fn shrunk(rgb: &[u8], size: (u32, u32), cover: (u32, u32)) -> Result<Image, Cause> {
+pub(crate) fn shrunk(
+    rgb: &[u8],
+    size: (u32, u32),
+    cover: (u32, u32),
+    profile_ignored: bool,
+) -> Result<Image, Cause> {
     let (width, height) = covering(size, cover);
     let rgb = match (width, height) == size {
         true => rgb.to_vec(),
         false => kinora_resize::stretched(rgb, size, (width, height))?,
     };
-    Ok(Image { width, height, rgb })
+    Ok(Image {
+        width,
+        height,
+        rgb,
+        profile_ignored,
+    })
 }
 
 /// The smallest size with the aspect ratio of `size` that covers `cover`, at most `size`.
@@ -116,7 +138,13 @@ mod tests {
         let blended = |channels: usize, samples: &[u8]| {
             let mut data = Canvas::zeroed(samples.len()).unwrap();
             data.copy_from_slice(samples);
-            over_white(Samples { channels, data }).unwrap().to_vec()
+            let colours = Colours::Srgb;
+            let samples = Samples {
+                channels,
+                data,
+                colours,
+            };
+            over_white(samples).unwrap().0.to_vec()
         };
         let rgb = blended(4, &[10, 20, 30, 0, 10, 20, 30, 255, 0, 100, 200, 128]);
         assert_eq!(rgb, [255, 255, 255, 10, 20, 30, 127, 177, 227]);

@@ -1,21 +1,38 @@
-//! PNG, including the default image of an animated one. Text and colour profiles, which may inflate
-//! to hundreds of megabytes, are never inflated; 16-bit samples are reduced to 8 bits row by row.
+//! PNG, including the default image of an animated one. Text, which may inflate to hundreds of
+//! megabytes, is never inflated, and colour profiles only up to a bound; 16-bit samples are reduced to
+//! 8 bits row by row.
 
+use std::borrow::Cow;
 use std::io::Cursor;
 
-use png::{Decoder, Limits, Reader, Transformations};
+use moxcms::{Chromaticity, ColorPrimaries, XyY};
+use png::{Decoder, Info, Limits, Reader, ScaledFloat, Transformations};
 
 use crate::Cause;
 use crate::canvas::Canvas;
+use crate::colour::{Colours, set_power};
 use crate::header::Header;
 use crate::orientation::Orientation;
 use crate::pixels::Samples;
 
 /// Maximum memory for chunks while reading pixels.
 const CHUNK_BYTES_MAX: usize = 4 << 20;
+/// Maximum length of a compressed colour profile that is read.
+const PROFILE_CHUNK_BYTES_MAX: usize = 1 << 20;
+
+/// An empty private chunk of a PNG that was made of an image whose colour profile was ignored.
+pub const PROFILE_IGNORED_CHUNK: [u8; 4] = *b"kcPI";
+
+/// The last chunk of every PNG.
+const END: &[u8] = b"\0\0\0\0IEND\xae\x42\x60\x82";
+
+/// Values of `gAMA` (PNG, third edition, section 11.3.2.2) that stand for the curve of sRGB.
+const GAMMA_OF_SRGB: std::ops::RangeInclusive<u32> = 44_000..=47_000;
+/// Values of `gAMA` that a file may mean.
+const GAMMA_RANGE: std::ops::RangeInclusive<u32> = 10_000..=1_000_000;
 
 pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
-    let reader = reader(bytes)?;
+    let reader = reader(bytes, false)?;
     let info = reader.info();
     Ok(Header {
         width: info.width,
@@ -26,7 +43,10 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
 
 /// The pixels of an image; `size` comes from its header.
 pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
-    let mut reader = reader(bytes)?;
+    let bytes = &*ended(bytes);
+    let profile_bytes = chunk_length(bytes, b"iCCP");
+    let read_profile = profile_bytes.is_some_and(|bytes| bytes <= PROFILE_CHUNK_BYTES_MAX);
+    let mut reader = reader(bytes, read_profile)?;
     let (color, _) = reader.output_color_type();
     let channels = color.samples();
     let expected = size.0 as usize * size.1 as usize * channels;
@@ -37,16 +57,108 @@ pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     reader.next_frame(&mut data)?;
     // Read to the end, so that a truncated file is not accepted as complete.
     reader.finish()?;
-    Ok(Samples { channels, data })
+    let colours = match chunk_length(bytes, &PROFILE_IGNORED_CHUNK) {
+        Some(_) => Colours::Unknown,
+        None => colours(reader.info(), profile_bytes.is_some()),
+    };
+    Ok(Samples {
+        channels,
+        data,
+        colours,
+    })
 }
 
-fn reader(bytes: &[u8]) -> Result<Reader<Cursor<&[u8]>>, Cause> {
+fn reader(bytes: &[u8], read_profile: bool) -> Result<Reader<Cursor<&[u8]>>, Cause> {
     let limits = Limits {
         bytes: CHUNK_BYTES_MAX,
     };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
     decoder.set_ignore_text_chunk(true);
-    decoder.set_ignore_iccp_chunk(true);
+    decoder.set_ignore_iccp_chunk(!read_profile);
     decoder.set_transformations(Transformations::normalize_to_color8());
     Ok(decoder.read_info()?)
+}
+
+/// The file with its end, if only that is missing. Whether every row is there, the decoder tells.
+fn ended(file: &[u8]) -> Cow<'_, [u8]> {
+    let mut at = 8;
+    while let Some((kind, end)) = chunk(file, at) {
+        match kind {
+            b"IDAT" if end > file.len() => return Cow::Borrowed(file),
+            b"IEND" if file[at..].starts_with(END) => return Cow::Borrowed(file),
+            b"IEND" => break,
+            _ if end > file.len() => break,
+            _ => at = end,
+        }
+    }
+    Cow::Owned([&file[..at.min(file.len())], END].concat())
+}
+
+/// Kind and end of the chunk at `at`.
+fn chunk(file: &[u8], at: usize) -> Option<(&[u8; 4], usize)> {
+    let length = u32::from_be_bytes(*file.get(at..)?.first_chunk()?);
+    let kind: &[u8; 4] = file.get(at + 4..)?.first_chunk()?;
+    let end = at.checked_add(12)?.checked_add(length as usize)?;
+    kind.iter()
+        .all(u8::is_ascii_alphabetic)
+        .then_some((kind, end))
+}
+
+/// The length of the first chunk of this `kind` before the pixels.
+fn chunk_length(file: &[u8], kind: &[u8; 4]) -> Option<usize> {
+    let mut at = 8;
+    loop {
+        match chunk(file, at)? {
+            (found, end) if found == kind => return Some(end - at - 12),
+            (b"IDAT", _) => return None,
+            (_, end) => at = end,
+        }
+    }
+}
+
+/// The meaning of the samples, by the chunk that precedes the others (PNG, third edition, section
+/// 4.3): code points, profile, sRGB, and gamma with primaries.
+fn colours(info: &Info<'_>, has_profile: bool) -> Colours {
+    if let Some(points) = &info.coding_independent_code_points {
+        return match points.is_video_full_range_image {
+            true => Colours::of_code_points(points.color_primaries, points.transfer_function),
+            false => Colours::Unknown,
+        };
+    }
+    match (&info.icc_profile, has_profile) {
+        (Some(profile), _) => return Colours::of_icc(profile),
+        (None, true) => return Colours::Unknown,
+        (None, false) => {}
+    }
+    let (gamma, primaries) = (info.gama_chunk, info.chrm_chunk);
+    if info.srgb.is_some() || (gamma.is_none() && primaries.is_none()) {
+        return Colours::Srgb;
+    }
+    let gamma = gamma.map(ScaledFloat::into_scaled);
+    if gamma.is_some_and(|gamma| !GAMMA_RANGE.contains(&gamma)) {
+        return Colours::Unknown;
+    }
+    Colours::of_srgb_with(|profile| {
+        if let Some(gamma) = gamma.filter(|gamma| !GAMMA_OF_SRGB.contains(gamma)) {
+            set_power(profile, 100_000.0 / gamma as f32);
+        }
+        if let Some(chunk) = primaries {
+            let point = |(x, y): (ScaledFloat, ScaledFloat)| Chromaticity {
+                x: x.into_value(),
+                y: y.into_value(),
+            };
+            let white = point(chunk.white);
+            let white = XyY {
+                x: white.x.into(),
+                y: white.y.into(),
+                yb: 1.0,
+            };
+            let primaries = ColorPrimaries {
+                red: point(chunk.red),
+                green: point(chunk.green),
+                blue: point(chunk.blue),
+            };
+            profile.update_rgb_colorimetry(white, primaries);
+        }
+    })
 }

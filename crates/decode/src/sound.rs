@@ -1,5 +1,5 @@
-//! Reference sound: WAV, MP3, AAC (M4A and ADTS), FLAC, Ogg Vorbis, FLAC and Opus, recognised by
-//! their first bytes. Lengths are counted in decoded samples, never taken from headers; decoding
+//! Reference sound: WAV, MP3, AAC (M4A and ADTS), FLAC, Ogg Vorbis, FLAC and Opus, and the same codecs
+//! in Matroska and `WebM`, recognised by their first bytes. Lengths are counted in decoded samples, never taken from headers; decoding
 //! stops as soon as the sound exceeds the maximum length.
 
 use std::path::Path;
@@ -8,9 +8,11 @@ use kinora_contract::limits::{
     REFERENCE_AUDIO_BYTES_MAX, REFERENCE_AUDIO_SECONDS_MAX, REFERENCE_AUDIO_SECONDS_MIN,
 };
 
-use crate::container::Container;
-use crate::stereo::{SAMPLE_RATE, Stereo, frames};
-use crate::{Cause, DecodeError, container, file, opus, resample};
+use crate::error::Refusal;
+use crate::signatures::Container;
+use crate::stereo::{SAMPLE_RATE, Stereo, frames, frames_max};
+use crate::wav::Wav;
+use crate::{Cause, DecodeError, container, file, kinds, mpeg, ogg, opus, resample};
 
 /// Decoded sound.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,26 +35,70 @@ impl Sound {
 /// [`DecodeError`], never one of the image variants.
 pub fn sound(path: &Path) -> Result<Sound, DecodeError> {
     let bytes = file::read(path, REFERENCE_AUDIO_BYTES_MAX)?;
-    let stereo = file::contained(|| decoded(bytes)).map_err(DecodeError::UnsupportedAudio)?;
-    if stereo.overflowed() {
+    let head = kinds::head(&bytes);
+    let pcm = file::contained(|| decoded(bytes));
+    let pcm =
+        pcm.map_err(|cause| DecodeError::UnsupportedAudio(Refusal::of_sound(&head, cause)))?;
+    let Some(mut pcm) = pcm else {
         return Err(DecodeError::AudioTooLong);
-    }
-    let seconds = stereo.frames() as f64 / f64::from(stereo.rate());
+    };
+    let seconds = (pcm.len() / 2) as f64 / f64::from(SAMPLE_RATE);
     if seconds < REFERENCE_AUDIO_SECONDS_MIN {
         return Err(DecodeError::AudioTooShort { seconds });
     }
-    let resampled = file::contained(|| resample::to_rate(stereo, SAMPLE_RATE));
-    let mut pcm = resampled.map_err(DecodeError::UnsupportedAudio)?;
     pcm.truncate(frames(REFERENCE_AUDIO_SECONDS_MAX, SAMPLE_RATE) * 2);
     Ok(Sound { pcm })
 }
 
-/// Decodes the sound at its own rate, stopping once it is known to be too long.
-fn decoded(bytes: Vec<u8>) -> Result<Stereo, Cause> {
-    let bytes = without_id3(bytes);
-    match Container::of(&bytes).ok_or("no known signature")? {
-        Container::OggOpus => opus::decode(bytes),
+/// Decodes the sound, stopping once it is known to be too long: then `None`.
+fn decoded(bytes: Vec<u8>) -> Result<Option<Vec<f32>>, Cause> {
+    let mut bytes = without_id3(bytes);
+    let container = match Container::of(&bytes) {
+        Some(container) => container,
+        None => {
+            let (start, container) = mpeg::start(&bytes).ok_or("no known signature")?;
+            bytes.drain(..start);
+            container
+        }
+    };
+    let stereo = match container {
+        Container::Wav => match Wav::of(bytes)?.into_mp3() {
+            Ok(mp3) => container::decode(Container::Mp3, mp3),
+            Err(wav) => container::decode(Container::Wav, wav.rewritten()?),
+        },
+        Container::Ogg | Container::OggOpus => return chained(&bytes),
         container => container::decode(container, bytes),
+    }?;
+    resampled(stereo)
+}
+
+/// Decodes the links of an Ogg file one after the other.
+fn chained(bytes: &[u8]) -> Result<Option<Vec<f32>>, Cause> {
+    let links = ogg::links(bytes);
+    let mut whole = Vec::new();
+    for (index, &link) in links.iter().enumerate() {
+        let stereo = match Container::of(link) {
+            Some(Container::OggOpus) => opus::decode(link.to_vec()),
+            _ => container::decode(Container::Ogg, link.to_vec()),
+        };
+        let pcm = match stereo.and_then(resampled) {
+            // A recording may be cut within the headers of a link.
+            Err(_) if index > 0 && index + 1 == links.len() => break,
+            pcm => pcm?,
+        };
+        let Some(pcm) = pcm else { return Ok(None) };
+        whole.extend(pcm);
+        if whole.len() > frames_max(SAMPLE_RATE) * 2 {
+            return Ok(None);
+        }
+    }
+    Ok(Some(whole))
+}
+
+fn resampled(stereo: Stereo) -> Result<Option<Vec<f32>>, Cause> {
+    match stereo.overflowed() {
+        true => Ok(None),
+        false => Ok(Some(resample::to_rate(stereo, SAMPLE_RATE)?)),
     }
 }
 

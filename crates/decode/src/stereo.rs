@@ -29,8 +29,7 @@ impl Stereo {
         if !SAMPLE_RATE_RANGE.contains(&rate) {
             return Err(format!("a sample rate of {rate}").into());
         }
-        let longest = frames(REFERENCE_AUDIO_SECONDS_MAX + TOLERANCE_SECONDS, rate);
-        Ok(Self::new(rate, longest))
+        Ok(Self::new(rate, frames_max(rate)))
     }
 
     /// An empty sound at `rate` with room for `frames_max` frames.
@@ -79,6 +78,11 @@ impl Stereo {
             self.pcm.extend(mixed.map(|sample| sample.clamp(-1.0, 1.0)));
         }
     }
+}
+
+/// The most frames of a sound that is not too long.
+pub(crate) fn frames_max(rate: u32) -> usize {
+    frames(REFERENCE_AUDIO_SECONDS_MAX + TOLERANCE_SECONDS, rate)
 }
 
 /// The number of frames that last `seconds`.

@@ -26,6 +26,7 @@ pub fn file_ending(media_type: &str) -> &'static str {
         "audio/mp4" => "m4a",
         "audio/flac" => "flac",
         "audio/ogg" => "ogg",
+        "audio/webm" => "webm",
         "video/mp4" => "mp4",
         _ => "bin",
     }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kinora_blobs::{BlobError, measure_file};
 use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
 use kinora_contract::{FrameSize, Reference, Resolution, Size, VideoSpec};
-use kinora_decode::{DecodeError, Image, SAMPLE_RATE, Sound};
+use kinora_decode::{DecodeError, Image, PROFILE_IGNORED_CHUNK, SAMPLE_RATE, Sound};
 use kinora_pool::Pool;
 use tokio::sync::Semaphore;
 
@@ -182,13 +182,19 @@ impl Drop for KeptPart {
     }
 }
 
-/// Lossless 8-bit RGB: engines get the same pixels as from the original file.
+/// Lossless 8-bit RGB: engines get the same pixels as from the original file, with the same warning.
 fn write_png(file: BufWriter<File>, image: &Image) -> std::io::Result<()> {
     let mut encoder = png::Encoder::new(file, image.width, image.height);
     encoder.set_color(png::ColorType::Rgb);
     encoder.set_depth(png::BitDepth::Eight);
     encoder.set_compression(png::Compression::Fast);
     let mut writer = encoder.write_header().map_err(std::io::Error::from)?;
+    if image.profile_ignored {
+        let chunk = png::chunk::ChunkType(PROFILE_IGNORED_CHUNK);
+        writer
+            .write_chunk(chunk, &[])
+            .map_err(std::io::Error::from)?;
+    }
     writer
         .write_image_data(&image.rgb)
         .map_err(std::io::Error::from)?;
@@ -247,7 +253,12 @@ mod tests {
 
     fn png_file(path: &Path, width: u32, height: u32) -> Image {
         let rgb = noise((width * height * 3) as usize);
-        let image = Image { width, height, rgb };
+        let image = Image {
+            width,
+            height,
+            rgb,
+            profile_ignored: false,
+        };
         write_png(BufWriter::new(File::create(path).unwrap()), &image).unwrap();
         image
     }
@@ -275,6 +286,24 @@ mod tests {
         keep(&path, judge_image(&path, Size::new(640, 480)));
         assert!(std::fs::metadata(&path).unwrap().len() < 1_000_000);
         assert_eq!(kinora_decode::image(&path, (640, 480)).unwrap(), before);
+    }
+
+    #[test]
+    fn an_ignored_colour_profile_is_known_after_the_file_was_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reference-0");
+        let mut encoder = png::Encoder::new(File::create(&path).unwrap(), 700, 700);
+        encoder.set_color(png::ColorType::Rgb);
+        let mut writer = encoder.write_header().unwrap();
+        // BT.2020 with PQ.
+        let chunk = png::chunk::ChunkType(*b"cICP");
+        writer.write_chunk(chunk, &[9, 16, 0, 1]).unwrap();
+        writer.write_image_data(&noise(700 * 700 * 3)).unwrap();
+        writer.finish().unwrap();
+        keep(&path, judge_image(&path, Size::new(300, 300)));
+        assert!(std::fs::metadata(&path).unwrap().len() < 400_000);
+        let kept = kinora_decode::image(&path, (300, 300)).unwrap();
+        assert!(kept.profile_ignored);
     }
 
     #[test]

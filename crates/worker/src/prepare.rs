@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kinora_blobs::BlobError;
 use kinora_contract::limits::WARNINGS_MAX;
-use kinora_contract::{FrameSize, Inputs, Seconds, Size, Task, VideoSpec, Warning};
+use kinora_contract::{FrameSize, Inputs, Seconds, Size, Task, VideoSpec, Warning, WarningCode};
 use kinora_decode::DecodeError;
 use kinora_engine::{Clip, Engine, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound};
 use kinora_media::{Films, Provenance};
@@ -30,7 +30,7 @@ pub(crate) struct Prepared {
     pub(crate) work: EngineWork,
     /// The provenance that the files will state.
     pub(crate) provenance: Provenance,
-    /// Parts of the spec that the engine will not or cannot satisfy.
+    /// Parts of the request that the result will not satisfy.
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -127,7 +127,7 @@ fn open(
         let (width, height) = kinora_decode::image_size(first.path()).map_err(at(0))?;
         spec.frame = FrameSize::Fixed(resolution.nearest(width, height));
     }
-    let mut materials = decode(&spec, &files)?;
+    let (mut materials, warning) = decode(&spec, &files)?;
     let mut source_file = None;
     match (source, &maker) {
         (Some(Origin { file, script }), Maker::Frames(_)) => {
@@ -138,10 +138,11 @@ fn open(
         (Some(Origin { file, .. }), Maker::Film(_)) => source_file = Some(file),
         (None, _) => {}
     }
-    let mut warnings = match &maker {
+    let mut warnings = Vec::from_iter(warning);
+    warnings.extend(match &maker {
         Maker::Frames(engine) => engine.warnings(&spec, &materials),
         Maker::Film(engine) => engine.warnings(&spec),
-    };
+    });
     warnings.truncate(WARNINGS_MAX);
     let work = match maker {
         Maker::Frames(engine) => {
@@ -181,9 +182,18 @@ fn typed(files: Vec<Staged>) -> Result<Vec<OpenedReference>, PrepareError> {
     typed.collect()
 }
 
-fn decode(spec: &VideoSpec, files: &[Staged]) -> Result<Materials, PrepareError> {
+/// The materials, and a warning if the colours of a picture are not what they should be.
+fn decode(
+    spec: &VideoSpec,
+    files: &[Staged],
+) -> Result<(Materials, Option<Warning>), PrepareError> {
     let cover = spec.render_size().unwrap_or(Size::new(1, 1));
-    let picture = |index: usize| picture(files, index, cover);
+    let mut ignored = Vec::new();
+    let mut picture = |index: usize| {
+        let (picture, profile_ignored) = picture(files, index, cover)?;
+        ignored.extend(spec.inputs.param(index).filter(|_| profile_ignored));
+        Ok::<_, PrepareError>(picture)
+    };
     let mut materials = Materials::default();
     match &spec.inputs {
         Inputs::Text => {}
@@ -200,16 +210,25 @@ fn decode(spec: &VideoSpec, files: &[Staged]) -> Result<Materials, PrepareError>
             check_together(&materials.audios)?;
         }
     }
-    Ok(materials)
+    Ok((materials, profile_warning(&ignored)))
 }
 
-fn picture(files: &[Staged], index: usize, cover: Size) -> Result<Picture, PrepareError> {
+/// Names the references whose colour profile was ignored.
+fn profile_warning(params: &[String]) -> Option<Warning> {
+    let code = WarningCode::ColourProfileIgnored;
+    let message = format!("{} Of: {}.", code.sentence(), params.join(", "));
+    (!params.is_empty()).then(|| Warning::new(code, message))
+}
+
+/// The picture, and whether its colour profile was ignored.
+fn picture(files: &[Staged], index: usize, cover: Size) -> Result<(Picture, bool), PrepareError> {
     let image = kinora_decode::image(files[index].path(), (cover.width, cover.height));
     let image = image.map_err(at(index))?;
-    Ok(Picture {
+    let picture = Picture {
         size: Size::new(image.width, image.height),
         rgb: image.rgb,
-    })
+    };
+    Ok((picture, image.profile_ignored))
 }
 
 fn sound(files: &[Staged], index: usize) -> Result<Sound, PrepareError> {

@@ -96,6 +96,9 @@ fn damaged_sound_ends_in_a_result_or_a_listed_code() {
         "-c:a flac -f flac",
         "-c:a libvorbis -f ogg",
         "-c:a libopus -f ogg",
+        "-c:a libopus -f webm",
+        "-c:a libvorbis -f matroska",
+        "-c:a libopus -f mp4",
     ];
     let made = made.map(|arguments| (arguments, ffmpeg(source, arguments)));
     for (name, file) in made.into_iter().chain([("wav", wav(8_000, 12_000))]) {

@@ -10,9 +10,13 @@
 )]
 
 mod bombs;
+mod colours;
+mod edges;
 mod fuzz;
 mod images;
+mod kinds;
 mod limits;
 mod pictures;
 mod samples;
 mod sounds;
+mod wavs;

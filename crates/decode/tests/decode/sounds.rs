@@ -27,6 +27,14 @@ const FORMATS: &[(&str, &str)] = &[
     ("ogg vorbis", "-c:a libvorbis -q:a 5 -f ogg"),
     ("ogg flac", "-c:a flac -f ogg"),
     ("ogg opus", "-c:a libopus -b:a 96k -f ogg"),
+    ("webm opus", "-c:a libopus -b:a 96k -f webm"),
+    (
+        "webm opus live",
+        "-c:a libopus -b:a 96k -live 1 -cluster_time_limit 500 -f webm",
+    ),
+    ("webm vorbis", "-c:a libvorbis -q:a 5 -f webm"),
+    ("matroska flac", "-c:a flac -f matroska"),
+    ("mp4 opus", "-c:a libopus -b:a 96k -f mp4"),
 ];
 
 fn side(sound: &Sound, side: usize) -> Vec<f32> {

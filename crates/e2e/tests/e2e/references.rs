@@ -87,10 +87,11 @@ fn a_failed_task_says_which_reference_failed_and_how_far_it_came() {
     let client = fetching().newcomer();
     let good = host.serve("good.png", studio::picture("good.png", (300, 300), "red"));
     let text = host.serve("text.png", b"<html>not a picture</html>".to_vec());
-    let no_image = "the file is not an image that can be read (JPEG, PNG, WebP or GIF).";
+    let page =
+        "the server sent an HTML page: is hot-linking not allowed, or does the file need a login?";
     for (bad, says) in [
         (host.url("gone.png"), "the server answered 404."),
-        (text, no_image),
+        (text, page),
     ] {
         let mut body = quick("kinora-a1");
         body["reference_images"] = json!([good, bad]);

@@ -180,11 +180,10 @@ async fn a_reference_that_cannot_be_had_fails_its_task_while_it_waits() {
     let running = Running::start(bench.worker(&engine));
     until("the engine at work", async || engine.at_work() == 1).await;
     let (text, _) = serve(b"<html>Not found</html>".to_vec());
-    let no_image =
-        "first_frame: the file is not an image that can be read (JPEG, PNG, WebP or GIF).";
+    let page = "first_frame: the server sent an HTML page: is hot-linking not allowed, or does the file need a login?";
     let private = "first_frame: the URL leads to an address that is not allowed.";
     for (url, code, message) in [
-        (text, "unsupported_image", no_image),
+        (text, "unsupported_image", page),
         (
             "http://10.0.0.1/x".to_owned(),
             "reference_forbidden_address",
@@ -317,7 +316,7 @@ async fn what_is_no_picture_fails_its_task_and_stays_nowhere() {
     let (code, message) = bench.fails(id).await;
     assert_eq!(code, "unsupported_image");
     assert!(
-        message.starts_with("first_frame: the file is not an image"),
+        message.starts_with("first_frame: the server sent an HTML page"),
         "{message}"
     );
     until("the reference gone", async || kept(&bench).await == 0).await;

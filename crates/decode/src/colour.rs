@@ -1,0 +1,188 @@
+//! Converts samples with a colour profile to sRGB: profiles of a matrix and curves, and grey ones.
+//! Others, such as tables for printers and the brightness of HDR, are left as they are, and the
+//! image says so.
+
+use moxcms::{
+    CicpColorPrimaries, CicpProfile, ColorProfile, DataColorSpace, Layout, MatrixCoefficients,
+    ToneReprCurve, TransferCharacteristics, TransformOptions,
+};
+
+use crate::{Cause, file};
+
+/// Maximum length of a profile. Those of cameras and screens have up to a few kilobytes, those with
+/// tables, which are not used, up to some megabytes.
+pub(crate) const PROFILE_BYTES_MAX: usize = 4 << 20;
+
+/// Pixels converted at a time.
+const PIXELS_AT_ONCE: usize = 4_096;
+
+/// Levels of each channel that are tried to find out whether a conversion changes anything.
+const PROBE_LEVELS: u8 = 9;
+
+/// How the samples of an image are meant.
+pub(crate) enum Colours {
+    /// As sRGB, or without any statement.
+    Srgb,
+    /// By a profile.
+    Profile(Box<ColorProfile>),
+    /// By a profile that cannot be read.
+    Unknown,
+}
+
+impl Colours {
+    /// Of an ICC profile.
+    pub(crate) fn of_icc(profile: &[u8]) -> Self {
+        if profile.len() > PROFILE_BYTES_MAX {
+            return Self::Unknown;
+        }
+        let read = file::contained(|| Ok(ColorProfile::new_from_slice(profile)?));
+        read.map_or(Self::Unknown, |profile| Self::Profile(Box::new(profile)))
+    }
+
+    /// Of the code points of ITU-T H.273.
+    pub(crate) fn of_code_points(primaries: u8, transfer: u8) -> Self {
+        const UNSPECIFIED: u8 = 2;
+        if primaries == UNSPECIFIED || transfer == UNSPECIFIED {
+            return Self::Srgb;
+        }
+        let mut profile = ColorProfile::new_srgb();
+        profile.red_trc = None;
+        if let (Ok(color_primaries), Ok(transfer_characteristics)) = (
+            CicpColorPrimaries::try_from(primaries),
+            TransferCharacteristics::try_from(transfer),
+        ) {
+            // What it returns says nothing.
+            profile.update_rgb_colorimetry_from_cicp(CicpProfile {
+                color_primaries,
+                transfer_characteristics,
+                matrix_coefficients: MatrixCoefficients::Identity,
+                full_range: true,
+            });
+        }
+        match profile.red_trc.is_some() {
+            true => Self::Profile(Box::new(profile)),
+            false => Self::Unknown,
+        }
+    }
+
+    /// Of an sRGB with these changes.
+    pub(crate) fn of_srgb_with(change: impl FnOnce(&mut ColorProfile)) -> Self {
+        let mut profile = ColorProfile::new_srgb();
+        profile.cicp = None;
+        change(&mut profile);
+        Self::Profile(Box::new(profile))
+    }
+
+    /// Converts `samples` of `channels` (1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha) to sRGB.
+    /// Returns whether the colours stay as they are because they are not understood.
+    pub(crate) fn convert(self, samples: &mut [u8], channels: usize) -> bool {
+        match self {
+            Self::Srgb => false,
+            Self::Unknown => true,
+            Self::Profile(profile) => {
+                file::contained(|| converted(&profile, samples, channels)).is_err()
+            }
+        }
+    }
+}
+
+/// Sets all curves of `profile` to `samples` to the power of `exponent`.
+pub(crate) fn set_power(profile: &mut ColorProfile, exponent: f32) {
+    let curve = ToneReprCurve::Parametric(vec![exponent]);
+    profile.red_trc = Some(curve.clone());
+    profile.green_trc = Some(curve.clone());
+    profile.blue_trc = Some(curve);
+}
+
+fn converted(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Result<(), Cause> {
+    let is_hdr = profile.cicp.is_some_and(|cicp| {
+        matches!(
+            cicp.transfer_characteristics,
+            TransferCharacteristics::Smpte2084 | TransferCharacteristics::Hlg
+        )
+    });
+    if is_hdr {
+        return Err("the brightness of HDR".into());
+    }
+    match (profile.color_space, channels) {
+        (DataColorSpace::Gray, 3 | 4) => {
+            let grey = |pixel: &[u8]| pixel[0] == pixel[1] && pixel[1] == pixel[2];
+            if !samples.chunks_exact(channels).all(grey) {
+                return Err("a grey profile for colours".into());
+            }
+            by_table(profile, samples, channels, 3)
+        }
+        (_, 1 | 2) => by_table(profile, samples, channels, 1),
+        _ => by_matrix(profile, samples, channels),
+    }
+}
+
+/// Converts the first `greys` of each `channels`, which are equal.
+fn by_table(
+    profile: &ColorProfile,
+    samples: &mut [u8],
+    channels: usize,
+    greys: usize,
+) -> Result<(), Cause> {
+    let levels: Vec<u8> = (0..=u8::MAX).collect();
+    let (layout, levels) = match profile.color_space {
+        DataColorSpace::Gray => (Layout::Gray, levels),
+        _ => (
+            Layout::Rgb,
+            levels.iter().flat_map(|&one| [one; 3]).collect(),
+        ),
+    };
+    let mut table = [0; 3 * 256];
+    transform(profile, layout, Layout::Rgb)?(&levels, &mut table)?;
+    let table: Vec<u8> = table.iter().skip(1).step_by(3).copied().collect();
+    for pixel in samples.chunks_exact_mut(channels) {
+        for sample in &mut pixel[..greys] {
+            *sample = table[usize::from(*sample)];
+        }
+    }
+    Ok(())
+}
+
+fn by_matrix(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Result<(), Cause> {
+    if changes_nothing(profile)? {
+        return Ok(());
+    }
+    let layout = match channels {
+        4 => Layout::Rgba,
+        _ => Layout::Rgb,
+    };
+    let transform = transform(profile, layout, layout)?;
+    let mut before = Vec::new();
+    for piece in samples.chunks_mut(PIXELS_AT_ONCE * channels) {
+        before.clear();
+        before.extend_from_slice(piece);
+        transform(&before, piece)?;
+    }
+    Ok(())
+}
+
+/// Whether the profile is sRGB in other words.
+fn changes_nothing(profile: &ColorProfile) -> Result<bool, Cause> {
+    let step = u8::MAX / (PROBE_LEVELS - 1);
+    let levels = || (0..PROBE_LEVELS).map(move |level| level * step);
+    let pairs = levels().flat_map(|red| levels().map(move |green| (red, green)));
+    let probes = pairs.flat_map(|(red, green)| levels().map(move |blue| [red, green, blue]));
+    let probes: Vec<u8> = probes.flatten().collect();
+    let mut results = vec![0; probes.len()];
+    transform(profile, Layout::Rgb, Layout::Rgb)?(&probes, &mut results)?;
+    let mut pairs = probes.iter().zip(&results);
+    Ok(pairs.all(|(before, after)| before.abs_diff(*after) <= 1))
+}
+
+/// Converts one row of samples to another.
+type Conversion = Box<dyn Fn(&[u8], &mut [u8]) -> Result<(), Cause>>;
+
+/// The conversion from `profile` to sRGB.
+fn transform(profile: &ColorProfile, from: Layout, to: Layout) -> Result<Conversion, Cause> {
+    let options = TransformOptions::default();
+    let srgb = ColorProfile::new_srgb();
+    let transform = profile.create_transform_8bit(from, &srgb, to, options)?;
+    Ok(Box::new(move |before, after| {
+        Ok(transform.transform(before, after)?)
+    }))
+}

@@ -1,0 +1,36 @@
+//! Bounds the packets of a sound, and judges how many of them may be damaged.
+
+use crate::Cause;
+
+/// Maximum number of packets read: about the longest sound in the shortest packets.
+const PACKETS_MAX: usize = 100_000;
+
+/// How many packets were decoded and how many were damaged.
+#[derive(Default)]
+pub(crate) struct Patience {
+    good: usize,
+    bad: usize,
+}
+
+impl Patience {
+    /// Counts a packet, up to [`PACKETS_MAX`].
+    pub(crate) fn count(&mut self, good: bool) -> Result<(), Cause> {
+        if good {
+            self.good += 1;
+        } else {
+            self.bad += 1;
+        }
+        if self.good + self.bad > PACKETS_MAX {
+            return Err("too many packets".into());
+        }
+        Ok(())
+    }
+
+    /// Refuses sound with more damaged than good packets.
+    pub(crate) fn judge(&self) -> Result<(), Cause> {
+        if self.bad > self.good {
+            return Err(format!("{} of {} packets", self.bad, self.bad + self.good).into());
+        }
+        Ok(())
+    }
+}
