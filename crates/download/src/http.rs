@@ -26,6 +26,8 @@ use crate::token::Token;
 const REDIRECTS_MAX: usize = 10;
 /// Maximum size of a response head, in bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Maximum number of header lines: as many of 8 bytes, such as `a: bcd`, as a head has room for.
+const HEADERS_MAX: usize = HEAD_BYTES_MAX / 8;
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 
 /// Connections to servers.
@@ -55,6 +57,7 @@ impl Http {
             // A download takes longer than a server keeps idle connections.
             .pool_max_idle_per_host(0)
             .http1_max_buf_size(HEAD_BYTES_MAX)
+            .http1_max_headers(HEADERS_MAX)
             .build(connector);
         Ok(Self {
             client,

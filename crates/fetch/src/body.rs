@@ -1,5 +1,5 @@
-//! Saves a response body to a new file: counted, paced, and removed again unless it is complete.
-//! Never overwrites a file, and never inspects the bytes or the sender.
+//! Saves a response body to a new file: counted, paced, unpacked, and removed again unless it is complete.
+//! Never overwrites a file, and inspects the bytes only for their coding.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,6 +12,8 @@ use hyper::body::{Body, Incoming};
 use kinora_contract::{Clock, Stopwatch};
 use kinora_pool::Pool;
 use tokio::time::timeout;
+
+use crate::coding::{Coding, Decoder};
 
 /// Buffer size for writes.
 const WRITE_BYTES: usize = 128 * 1024;
@@ -34,6 +36,10 @@ pub enum SaveError {
     TooSlow(Pace),
     /// The sender closed the connection early.
     Broken(hyper::Error),
+    /// The body has a coding that is not undone, of this name if it is a usual one.
+    Encoded(Option<&'static str>),
+    /// The compressed body is damaged.
+    Damaged(io::Error),
     /// The file already exists or cannot be written.
     Storage(io::Error),
 }
@@ -43,8 +49,12 @@ pub enum SaveError {
 pub struct Saving<'a> {
     /// The new file.
     pub to: &'a Path,
-    /// Maximum length of the body, in bytes.
+    /// Maximum length of the body and of the file, in bytes.
     pub bytes_max: u64,
+    /// The coding that the response names.
+    pub coding: Coding,
+    /// Whether these first bytes are of a file of the wanted kind, whatever coding is named.
+    pub is_plain: fn(&[u8]) -> bool,
     /// Minimum rate of the body.
     pub pace: Pace,
     /// The threads that write to disk.
@@ -53,8 +63,8 @@ pub struct Saving<'a> {
     pub clock: &'a Arc<dyn Clock>,
 }
 
-/// Writes `body` to a new file, passes the length of each piece to `on_bytes`, and returns the
-/// whole length in bytes. The file is not synced. Unless this returns `Ok`, no file remains, even
+/// Writes `body` to a new file, passes the length of each piece to `on_bytes`, and returns the length
+/// of the file in bytes. The file is not synced. Unless this returns `Ok`, no file remains, even
 /// if the future is dropped.
 ///
 /// # Errors
@@ -86,6 +96,7 @@ async fn copy(
         clock,
         ..
     } = saving;
+    let mut unpacking = Unpacking::of(&saving);
     let (mut bytes, mut window_bytes) = (0_u64, 0_u64);
     let mut window_end = clock.steady() + pace.window;
     loop {
@@ -104,7 +115,7 @@ async fn copy(
             return Err(SaveError::TooLarge);
         }
         let begun = Stopwatch::start(clock);
-        file.write(&data).await.map_err(SaveError::Storage)?;
+        unpacking.take(&data, file).await?;
         // The sender is not to blame for a busy disk.
         window_end += begun.elapsed();
         on_bytes(more);
@@ -114,8 +125,92 @@ async fn copy(
             window_end = clock.steady() + pace.window;
         }
     }
+    let bytes = unpacking.finish(file).await?;
     file.flush().await.map_err(SaveError::Storage)?;
     Ok(bytes)
+}
+
+/// How many bytes decide about the coding.
+const HEAD_BYTES: usize = 512;
+/// How many compressed bytes are unpacked at a time: to a megabyte at most.
+const PACKED_BYTES: usize = 1_024;
+
+/// Undoes the coding of a body on its way to the file.
+struct Unpacking {
+    coding: Coding,
+    is_plain: fn(&[u8]) -> bool,
+    bytes_max: u64,
+    /// The length of the file.
+    bytes: u64,
+    /// The first bytes, until they decide.
+    head: Vec<u8>,
+    decoder: Option<Decoder>,
+}
+
+impl Unpacking {
+    fn of(saving: &Saving<'_>) -> Self {
+        Self {
+            coding: saving.coding,
+            is_plain: saving.is_plain,
+            bytes_max: saving.bytes_max,
+            bytes: 0,
+            head: Vec::new(),
+            decoder: (saving.coding == Coding::None).then_some(Decoder::None),
+        }
+    }
+
+    async fn take(&mut self, data: &[u8], file: &mut Partial) -> Result<(), SaveError> {
+        if self.decoder.is_some() {
+            return self.unpack(data, file).await;
+        }
+        self.head.extend_from_slice(data);
+        match self.head.len() < HEAD_BYTES {
+            true => Ok(()),
+            false => self.decide(file).await,
+        }
+    }
+
+    async fn decide(&mut self, file: &mut Partial) -> Result<(), SaveError> {
+        let head = std::mem::take(&mut self.head);
+        let decoder = Decoder::of(self.coding, &head, self.is_plain);
+        self.decoder = Some(decoder.map_err(SaveError::Encoded)?);
+        self.unpack(&head, file).await
+    }
+
+    async fn unpack(&mut self, data: &[u8], file: &mut Partial) -> Result<(), SaveError> {
+        let Some(decoder) = &mut self.decoder else {
+            return Ok(());
+        };
+        let mut unpacked = Vec::new();
+        for piece in data.chunks(PACKED_BYTES) {
+            unpacked.clear();
+            let decoded = decoder.decode(piece, &mut unpacked);
+            decoded.map_err(SaveError::Damaged)?;
+            self.bytes = self.bytes.saturating_add(unpacked.len() as u64);
+            if self.bytes > self.bytes_max {
+                return Err(SaveError::TooLarge);
+            }
+            file.write(&unpacked).await.map_err(SaveError::Storage)?;
+        }
+        Ok(())
+    }
+
+    /// The length of the file.
+    async fn finish(mut self, file: &mut Partial) -> Result<u64, SaveError> {
+        if self.decoder.is_none() {
+            self.decide(file).await?;
+        }
+        let mut rest = Vec::new();
+        if let Some(decoder) = self.decoder.take() {
+            decoder.finish(&mut rest).map_err(SaveError::Damaged)?;
+        }
+        let bytes = self.bytes.saturating_add(rest.len() as u64);
+        if bytes > self.bytes_max {
+            return Err(SaveError::TooLarge);
+        }
+        file.write(&rest).await.map_err(SaveError::Storage)?;
+        Ok(bytes)
+    }
 }
 
 /// A file that is removed on drop unless it is kept.

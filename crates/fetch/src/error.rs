@@ -211,9 +211,12 @@ pub enum Cause {
     /// More redirects than allowed.
     #[error("more than {0} redirects")]
     Redirects(usize),
-    /// The body is compressed, although the request did not allow it.
+    /// The body has a coding that is not undone.
     #[error("the body is encoded as {0:?}")]
-    Encoding(String),
+    Encoding(Option<&'static str>),
+    /// The compressed body is damaged.
+    #[error("the body cannot be unpacked")]
+    Damaged(#[source] io::Error),
     /// The whole fetch took too long.
     #[error("the fetch timed out")]
     TotalTimeout,
@@ -254,7 +257,8 @@ impl Cause {
             Self::Location => Reached::RedirectedNowhere,
             Self::Downgrade => Reached::Downgraded,
             Self::Redirects(most) => Reached::RedirectedTooOften(*most),
-            Self::Encoding(_) => Reached::Encoded,
+            Self::Encoding(name) => Reached::Encoded(*name),
+            Self::Damaged(_) => Reached::Damaged,
             Self::TotalTimeout => Reached::TooLate,
             Self::Rate { .. } => Reached::TooSlow,
             Self::Tls { .. }
@@ -333,6 +337,8 @@ impl FetchError {
                 declared,
                 source,
             }),
+            SaveError::Encoded(name) => Self::Unreachable(Cause::Encoding(name)),
+            SaveError::Damaged(error) => Self::Unreachable(Cause::Damaged(error)),
             SaveError::Storage(error) => Self::Storage(error),
         }
     }

@@ -5,22 +5,22 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, HOST, HeaderName, LOCATION, TRANSFER_ENCODING,
-    USER_AGENT,
-};
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, HOST, LOCATION, TRANSFER_ENCODING, USER_AGENT};
 use hyper::http::request;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::task::JoinSet;
 use url::{Position, Url};
 
+use crate::coding::Coding;
 use crate::connect::Connection;
 use crate::error::{Cause, FetchError};
 use crate::retry_after::retry_after;
 
 /// Maximum size of a response head, a chunk head or trailers, in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// Maximum number of header lines: as many of 8 bytes, such as `a: bcd`, as a head has room for.
+const HEADERS_MAX: usize = HEAD_BYTES_MAX / 8;
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 
 /// A response after its head was read.
@@ -35,8 +35,8 @@ pub(crate) struct Answer {
 /// The outcome of a response head.
 #[derive(Debug)]
 pub(crate) enum Head {
-    /// The body is the requested file.
-    Body(Incoming, JoinSet<()>),
+    /// The body is the requested file, in this coding.
+    Body(Incoming, Coding, JoinSet<()>),
     /// A redirect; the caller must check its URL first.
     Elsewhere(Url),
 }
@@ -53,6 +53,8 @@ pub(crate) async fn ask(request: Formed, connection: Connection) -> Result<Answe
     let Connection { stream, turns } = connection;
     let (mut sender, connection) = http1::Builder::new()
         .max_buf_size(HEAD_BYTES_MAX)
+        .max_headers(HEADERS_MAX)
+        .allow_obsolete_multiline_headers_in_responses(true)
         .handshake(TokioIo::new(stream))
         .await
         .map_err(Cause::Http)?;
@@ -106,7 +108,7 @@ impl Answer {
     ///
     /// # Errors
     /// For any other status, a redirect without a location or from https to http, and an encoded
-    /// body.
+    /// transfer.
     pub(crate) fn head(self, asked: &Url) -> Result<Head, FetchError> {
         let headers = self.response.headers();
         match self.response.status() {
@@ -136,19 +138,12 @@ impl Answer {
                 }));
             }
         }
-        self.plain(CONTENT_ENCODING, "identity")?;
-        self.plain(TRANSFER_ENCODING, "chunked")?;
-        Ok(Head::Body(self.response.into_body(), self.driver))
-    }
-
-    /// Refuses the response if header `name` has a value other than `only`.
-    fn plain(&self, name: HeaderName, only: &str) -> Result<(), FetchError> {
-        for value in self.response.headers().get_all(name) {
-            if !value.as_bytes().eq_ignore_ascii_case(only.as_bytes()) {
-                let shown = String::from_utf8_lossy(value.as_bytes()).into_owned();
-                return Err(FetchError::Unreachable(Cause::Encoding(shown)));
+        for value in headers.get_all(TRANSFER_ENCODING) {
+            if !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
+                return Err(FetchError::Unreachable(Cause::Encoding(None)));
             }
         }
-        Ok(())
+        let coding = Coding::of(headers);
+        Ok(Head::Body(self.response.into_body(), coding, self.driver))
     }
 }

@@ -17,6 +17,7 @@ use url::{Host, Url};
 
 use crate::body::{Pace, Saving, save};
 use crate::budget::{Budget, Reservation};
+use crate::coding::Coding;
 use crate::connect::{Connection, Connector, tls};
 use crate::error::{Cause, FetchError};
 use crate::exchange::{Answer, Head, ask, get, post};
@@ -42,6 +43,8 @@ pub struct Request<'a> {
     pub to: &'a Path,
     /// Maximum length of the file, in bytes.
     pub bytes_max: u64,
+    /// Whether these first bytes are of a file of the wanted kind, whatever coding the host names.
+    pub is_plain: fn(&[u8]) -> bool,
 }
 
 /// A post to a webhook.
@@ -137,8 +140,8 @@ impl Fetcher {
             let answer: Answer = patience.unsized_time(asking).await?;
             match answer.head(&url)? {
                 Head::Elsewhere(next) => url = next,
-                Head::Body(body, driver) => {
-                    let saved = self.save(request, body, &patience).await;
+                Head::Body(body, coding, driver) => {
+                    let saved = self.save(request, body, coding, &patience).await;
                     drop(driver);
                     return saved;
                 }
@@ -223,6 +226,7 @@ impl Fetcher {
         &self,
         request: &Request<'_>,
         body: Incoming,
+        coding: Coding,
         patience: &Patience,
     ) -> Result<u64, FetchError> {
         let declared = body.size_hint().exact();
@@ -233,6 +237,8 @@ impl Fetcher {
         let saving = Saving {
             to: request.to,
             bytes_max: request.bytes_max,
+            coding,
+            is_plain: request.is_plain,
             pace: Pace {
                 window: self.options.rate_window,
                 bytes_min: self.options.rate_min_bytes,

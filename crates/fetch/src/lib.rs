@@ -10,20 +10,22 @@
 //!    is public (`address`, [`judge`]).
 //! 4. `connect`: TCP and TLS to exactly a permitted address, within one deadline.
 //! 5. `exchange`: one request, one bounded response head; redirects go back to 2.
-//! 6. `body`: saves the bytes to a new file, counted, never below the minimum rate.
+//! 6. `body`: saves the bytes to a new file, counted, never below the minimum rate, and undoes their
+//!    `coding`.
 //!
 //! `names` provides the look-ups to clients in other crates, without these checks.
 //!
 //! `error` has the errors, `reached` how far the fetch got, `retry_after` the wait that a host asks for.
 //!
-//! It uses no proxy from the environment, no connection reuse, no cookies and no decompression, and
-//! does not interpret the bytes.
+//! It uses no proxy from the environment, no connection reuse and no cookies, and does not
+//! interpret the file.
 
 #![forbid(unsafe_code)]
 
 mod address;
 mod body;
 mod budget;
+mod coding;
 mod connect;
 mod error;
 mod exchange;
@@ -43,6 +45,7 @@ mod turns;
 
 pub use address::{Reason, Verdict, judge};
 pub use body::{Pace, SaveError, Saving, save};
+pub use coding::Coding;
 pub use error::{Cause, FetchError};
 pub use fetcher::{DISK_THREADS, Fetcher, Post, Request};
 pub use names::Names;

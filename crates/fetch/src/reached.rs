@@ -30,8 +30,10 @@ pub enum Reached {
     },
     /// The body is not valid HTTP.
     Malformed,
-    /// The body is compressed, although the request did not allow it.
-    Encoded,
+    /// The body is compressed in a way that is not undone; its name, if it is a usual one.
+    Encoded(Option<&'static str>),
+    /// The body is compressed, and damaged.
+    Damaged,
     /// A redirect without a valid location.
     RedirectedNowhere,
     /// A redirect from https to http.
@@ -60,7 +62,11 @@ impl fmt::Display for Reached {
                 return write!(f, "the server closed the connection after {received}");
             }
             Self::Malformed => "the server sent a body that is not valid HTTP",
-            Self::Encoded => "the server sent the file compressed",
+            Self::Encoded(None) => "the server sent the file compressed in an unknown way",
+            Self::Encoded(Some(name)) => {
+                return write!(f, "the server sent the file compressed by {name}");
+            }
+            Self::Damaged => "the server sent compressed data that is damaged",
             Self::RedirectedNowhere => "the server sent a redirect without a valid location",
             Self::Downgraded => "the server redirects from https to http",
             Self::RedirectedTooOften(most) => {

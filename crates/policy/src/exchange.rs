@@ -27,6 +27,8 @@ const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
 const LOOK_UPS: &str = "policy";
 /// Maximum size of the answer's head, in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;
+/// Maximum number of header lines: as many of 8 bytes, such as `a: bcd`, as a head has room for.
+const HEADERS_MAX: usize = HEAD_BYTES_MAX / 8;
 
 /// A plain or encrypted connection.
 type Stream = Box<dyn Duplex>;
@@ -61,6 +63,7 @@ impl Endpoint {
     pub(crate) async fn ask(&self, question: Bytes) -> Result<Bytes, NoAnswer> {
         let (mut sender, connection) = http1::Builder::new()
             .max_buf_size(HEAD_BYTES_MAX)
+            .max_headers(HEADERS_MAX)
             .handshake(TokioIo::new(self.connect().await?))
             .await?;
         // Dropped with this future, which closes the connection.

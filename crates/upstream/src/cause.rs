@@ -1,6 +1,7 @@
 //! What came instead of a usable answer: for the log only. It never contains a key.
 
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 /// What happened instead of a usable answer.
@@ -33,9 +34,12 @@ pub enum Cause {
     /// A status word that the protocol does not have.
     #[error("unknown status {0:?}")]
     Word(String),
-    /// The result is compressed, although the request did not allow it.
+    /// The result has a coding that is not undone.
     #[error("the result is encoded as {0:?}")]
-    Encoding(String),
+    Encoding(Option<&'static str>),
+    /// The compressed result is damaged.
+    #[error("the result cannot be unpacked")]
+    Damaged(#[source] io::Error),
     /// The result arrived too slowly.
     #[error("the result is slower than {bytes_min} bytes in {window:?}")]
     Rate {

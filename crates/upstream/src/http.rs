@@ -26,6 +26,8 @@ use crate::text::shown;
 
 /// Maximum size of a response head, in bytes.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Maximum number of header lines: as many of 8 bytes, such as `a: bcd`, as a head has room for.
+const HEADERS_MAX: usize = HEAD_BYTES_MAX / 8;
 const IDLE: Duration = Duration::from_secs(30);
 /// Maximum number of idle connections per upstream.
 const IDLE_MAX: usize = 32;
@@ -105,6 +107,7 @@ impl Http {
                 .pool_idle_timeout(IDLE)
                 .pool_max_idle_per_host(idle_max)
                 .http1_max_buf_size(HEAD_BYTES_MAX)
+                .http1_max_headers(HEADERS_MAX)
                 .build(connector.clone())
         };
         Ok(Self {

@@ -9,13 +9,11 @@ use std::time::Duration;
 use http_body_util::{BodyExt, Collected, Limited};
 use hyper::Response;
 use hyper::body::Incoming;
-use hyper::header::CONTENT_ENCODING;
 use kinora_contract::Clock;
-use kinora_fetch::{Pace, SaveError, Saving, save};
+use kinora_fetch::{Coding, Pace, SaveError, Saving, save};
 
 use crate::cause::Cause;
 use crate::http::Reply;
-use crate::text::shown;
 
 /// Maximum bytes read of a refusal in place of a result.
 const REFUSAL_BYTES_MAX: usize = 4096;
@@ -74,16 +72,12 @@ pub async fn save_result(
             body: body.unwrap_or_default(),
         }));
     }
-    if let Some(encoding) = head.headers.get(CONTENT_ENCODING)
-        && encoding != "identity"
-    {
-        let encoding = shown(encoding.as_bytes());
-        return Err(ResultError::Broken(Cause::Encoding(encoding)));
-    }
     let (window, bytes_min) = (saved.rate_window, saved.rate_bytes_min);
     let saving = Saving {
         to: saved.to,
         bytes_max: saved.bytes_max,
+        coding: Coding::of(&head.headers),
+        is_plain: |head| head.get(4..8) == Some(b"ftyp"),
         pace: Pace { window, bytes_min },
         disk: saved.disk,
         clock: saved.clock,
@@ -96,6 +90,8 @@ pub async fn save_result(
         }
         Ok(bytes) => Ok(bytes),
         Err(SaveError::TooLarge) => Err(ResultError::TooLarge),
+        Err(SaveError::Encoded(name)) => Err(ResultError::Broken(Cause::Encoding(name))),
+        Err(SaveError::Damaged(error)) => Err(ResultError::Broken(Cause::Damaged(error))),
         Err(SaveError::Storage(error)) => Err(ResultError::Storage(error)),
         Err(SaveError::Broken(error)) => Err(ResultError::Broken(Cause::Exchange(error.into()))),
         Err(SaveError::TooSlow(pace)) => Err(ResultError::Broken(Cause::Rate {

@@ -157,6 +157,7 @@ impl References {
                 url: reference.url(),
                 to: staged.path(),
                 bytes_max,
+                is_plain: kinora_decode::is_reference,
             })
             .await
             .map_err(|error| GatherError::of_fetch(index, error))?;

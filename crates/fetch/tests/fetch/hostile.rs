@@ -198,7 +198,7 @@ async fn p13_endless_heads_and_trailers_end_at_their_bound() {
 }
 
 #[tokio::test]
-async fn an_encoded_body_is_refused() {
+async fn a_coding_that_is_not_undone_is_refused() {
     let server = Server::start(|path| {
         let header = path[1..].replace('_', ": ").replace('+', ", ");
         send(format!(
@@ -208,12 +208,10 @@ async fn an_encoded_body_is_refused() {
     .await;
     let bench = Bench::nameless(options());
     for path in [
-        "/content-encoding_gzip",
         "/content-encoding_br",
         "/content-encoding_zstd",
-        "/content-encoding_deflate",
-        "/content-encoding_identity+gzip",
         "/content-encoding_x",
+        "/content-encoding_gzip+br",
         "/transfer-encoding_gzip+chunked",
         "/transfer-encoding_gzip",
     ] {
@@ -339,7 +337,7 @@ async fn only_what_may_pass_is_worth_another_try() {
 async fn what_the_caller_can_mend_is_told() {
     let server = Server::start(|path| match path {
         "/gone" => send("HTTP/1.1 410 Gone\r\ncontent-length: 0\r\n\r\n"),
-        "/packed" => send("HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\nx"),
+        "/packed" => send("HTTP/1.1 200 OK\r\ncontent-encoding: br\r\n\r\nx"),
         "/large" => send("HTTP/1.1 200 OK\r\ncontent-length: 9999999\r\n\r\nx"),
         "/round" => send("HTTP/1.1 302 Found\r\nlocation: /round\r\n\r\n"),
         "/nowhere" => send("HTTP/1.1 302 Found\r\n\r\n"),
@@ -349,7 +347,7 @@ async fn what_the_caller_can_mend_is_told() {
     for (path, message) in [
         ("/missing?signature=secret", "the server answered 404."),
         ("/gone", "the server answered 410."),
-        ("/packed", "the server sent the file compressed."),
+        ("/packed", "the server sent the file compressed by br."),
         ("/large", "the file is larger than allowed."),
         ("/round", "the server redirects more than 5 times."),
         (

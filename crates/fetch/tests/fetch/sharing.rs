@@ -88,6 +88,7 @@ impl Shared {
             url,
             to: &to,
             bytes_max: 1 << 20,
+            is_plain: |_| true,
         };
         self.fetcher.fetch(&request).await
     }

@@ -217,6 +217,7 @@ pub(crate) const fn request<'a>(url: &'a str, to: &'a Path, bytes_max: u64) -> R
         url,
         to,
         bytes_max,
+        is_plain: |head| head.starts_with(b"\x89PNG"),
     }
 }
 

@@ -83,7 +83,7 @@ async fn a_result_that_cannot_be_had_is_given_up_after_its_tries() {
         ),
         (vec![Step::Hold], |cause| matches!(cause, Cause::Timeout(_))),
         (answer(200, "", ""), |cause| matches!(cause, Cause::Empty)),
-        (answer(200, "content-encoding: gzip\r\n", "x"), |cause| {
+        (answer(200, "content-encoding: br\r\n", "x"), |cause| {
             matches!(cause, Cause::Encoding(_))
         }),
         (answer(302, "location: /elsewhere\r\n", ""), |cause| {
