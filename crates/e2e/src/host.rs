@@ -27,6 +27,8 @@ struct Shared {
     files: Mutex<HashMap<String, Vec<u8>>>,
     /// How often each path fails before it is served.
     failures: Mutex<HashMap<String, usize>>,
+    /// The `Content-Encoding` that each path claims.
+    codings: Mutex<HashMap<String, String>>,
     asked: Mutex<Vec<String>>,
     dripping: Mutex<Vec<String>>,
     closed: AtomicBool,
@@ -68,6 +70,13 @@ impl Host {
     pub fn serve_after(&self, failures: usize, name: &str, bytes: impl Into<Vec<u8>>) -> String {
         let mut left = self.shared.failures.lock().unwrap();
         left.insert(format!("/{name}"), failures);
+        self.serve(name, bytes)
+    }
+
+    /// The same, with a `Content-Encoding`, which need not be true.
+    pub fn serve_as(&self, coding: &str, name: &str, bytes: impl Into<Vec<u8>>) -> String {
+        let mut codings = self.shared.codings.lock().unwrap();
+        codings.insert(format!("/{name}"), coding.to_owned());
         self.serve(name, bytes)
     }
 
@@ -120,6 +129,9 @@ impl Shared {
             return self.drip(&path, &stream);
         }
         let file = self.files.lock().unwrap().get(&path).cloned();
+        let coding = self.codings.lock().unwrap().get(&path).cloned();
+        let coding = coding.map(|coding| format!("Content-Encoding: {coding}\r\n"));
+        let coding = coding.unwrap_or_default();
         let fails = self.fails(&path);
         self.asked.lock().unwrap().push(path);
         let (status, body) = match file {
@@ -131,7 +143,7 @@ impl Shared {
         let mut stream = stream;
         write!(
             stream,
-            "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+            "HTTP/1.1 {status}\r\n{coding}Content-Length: {length}\r\nConnection: close\r\n\r\n"
         )?;
         stream.write_all(&body)
     }

@@ -9,6 +9,7 @@
     reason = "a test that cannot set itself up should stop"
 )]
 
+mod as_sent;
 mod attacks;
 mod away;
 mod backups;
