@@ -13,6 +13,10 @@ use crate::{Cause, file};
 /// tables, which are not used, up to some megabytes.
 pub(crate) const PROFILE_BYTES_MAX: usize = 4 << 20;
 
+/// Maximum number of tags of a profile: each may name the same long curve, which is read anew. Real ones have up to
+/// some dozens.
+const PROFILE_TAGS_MAX: u32 = 128;
+
 /// Pixels converted at a time.
 const PIXELS_AT_ONCE: usize = 4_096;
 
@@ -32,7 +36,10 @@ pub(crate) enum Colours {
 impl Colours {
     /// Of an ICC profile.
     pub(crate) fn of_icc(profile: &[u8]) -> Self {
-        if profile.len() > PROFILE_BYTES_MAX {
+        // The number of tags follows the header (ICC.1, section 7.3).
+        let tags = profile.get(128..).and_then(|rest| rest.first_chunk());
+        let tags = tags.map_or(u32::MAX, |count| u32::from_be_bytes(*count));
+        if profile.len() > PROFILE_BYTES_MAX || tags > PROFILE_TAGS_MAX {
             return Self::Unknown;
         }
         let read = file::contained(|| Ok(ColorProfile::new_from_slice(profile)?));

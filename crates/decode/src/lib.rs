@@ -17,6 +17,7 @@ mod header;
 mod image;
 mod jpeg;
 mod kinds;
+mod matroska;
 mod media_type;
 mod mpeg;
 mod ogg;

@@ -12,7 +12,7 @@ use crate::error::Refusal;
 use crate::signatures::Container;
 use crate::stereo::{SAMPLE_RATE, Stereo, frames, frames_max};
 use crate::wav::Wav;
-use crate::{Cause, DecodeError, container, file, kinds, mpeg, ogg, opus, resample};
+use crate::{Cause, DecodeError, container, file, kinds, matroska, mpeg, ogg, opus, resample};
 
 /// Decoded sound.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +67,7 @@ fn decoded(bytes: Vec<u8>) -> Result<Option<Vec<f32>>, Cause> {
             Err(wav) => container::decode(Container::Wav, wav.rewritten()?),
         },
         Container::Ogg | Container::OggOpus => return chained(&bytes),
+        Container::Matroska => container::decode(container, matroska::rewritten(bytes)?),
         container => container::decode(container, bytes),
     }?;
     resampled(stereo)

@@ -192,6 +192,10 @@ fn what_cannot_be_converted_stays_and_is_told() {
     let mut lost = jpeg_with_profile(&plain, &p3, 100);
     lost[2 + 4 + 12] = 9;
     let huge = vec![0x41; 5 << 20];
+    // As many tags as its bytes have room for, all alike.
+    let mut many = p3[..128].to_vec();
+    many.extend(100_000_u32.to_be_bytes());
+    many.extend(p3[132..144].repeat(100_000));
     for (name, before, file) in [
         ("cmyk", &cmyk, jpeg_with_profile(&cmyk, &printer, 60_000)),
         (
@@ -206,6 +210,7 @@ fn what_cannot_be_converted_stays_and_is_told() {
         ),
         ("a cut profile", &png, png_with_profile(&png, &p3[..200])),
         ("a lost piece", &plain, lost),
+        ("many tags", &png, png_with_profile(&png, &many)),
         ("PQ", &png, png_with_chunk(&png, b"cICP", &points(9, 16))),
         ("HLG", &png, png_with_chunk(&png, b"cICP", &points(9, 18))),
         (

@@ -81,6 +81,18 @@ fn a_webm_that_is_cut_keeps_the_sound_before_the_cut() {
     }
 }
 
+/// A hundred thousand tags would take a hundred megabytes; they are not read.
+#[test]
+fn tags_of_a_webm_are_not_looked_at() {
+    let file = ffmpeg(TONE, "-ar 48000 -c:a libopus -b:a 96k -f webm");
+    let cluster = file.windows(4).position(|four| four == b"\x1f\x43\xb6\x75");
+    let (head, clusters) = file.split_at(cluster.unwrap());
+    // Elements that no reader accepts, in one of a known length.
+    let tags = [&b"\x12\x54\xc3\x67\x10\x00\x10\x00"[..], &[0xff; 4_096]].concat();
+    let seconds = sound(&[head, &tags, clusters].concat()).unwrap().seconds();
+    assert!((seconds - 3.0).abs() < 0.05, "{seconds}");
+}
+
 #[test]
 fn the_sound_of_a_recorded_film_is_read() {
     let arguments =
