@@ -52,6 +52,11 @@ impl Colours {
         if primaries == UNSPECIFIED || transfer == UNSPECIFIED {
             return Self::Srgb;
         }
+        // Players show the curves of video like that of sRGB, and so must a frame of a film.
+        let transfer = match transfer {
+            1 | 6 | 14 | 15 => TransferCharacteristics::Srgb as u8,
+            other => other,
+        };
         let mut profile = ColorProfile::new_srgb();
         profile.red_trc = None;
         if let (Ok(color_primaries), Ok(transfer_characteristics)) = (

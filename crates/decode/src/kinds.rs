@@ -89,6 +89,7 @@ const TABLE: &[Row] = &[
     ("AMR", Sort::Sound, 0, b"#!AMR"),
     ("MIDI", Sort::Sound, 0, b"MThd"),
     ("CAF", Sort::Sound, 0, b"caff"),
+    ("W64", Sort::Sound, 0, b"riff\x2e\x91\xcf\x11"),
     ("AU", Sort::Sound, 0, b".snd"),
     ("RIFX", Sort::Sound, 0, b"RIFX"),
     ("AC-3", Sort::Sound, 0, b"\x0b\x77"),

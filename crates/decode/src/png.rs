@@ -26,8 +26,9 @@ pub const PROFILE_IGNORED_CHUNK: [u8; 4] = *b"kcPI";
 /// The last chunk of every PNG.
 const END: &[u8] = b"\0\0\0\0IEND\xae\x42\x60\x82";
 
-/// Values of `gAMA` (PNG, third edition, section 11.3.2.2) that stand for the curve of sRGB.
-const GAMMA_OF_SRGB: std::ops::RangeInclusive<u32> = 44_000..=47_000;
+/// Values of `gAMA` (PNG, third edition, section 11.3.2.2) that stand for the curve of sRGB: 45,455, and
+/// 50,994, which FFmpeg writes for a frame of a film, whose curve players show alike.
+const GAMMA_OF_SRGB: std::ops::RangeInclusive<u32> = 44_000..=51_500;
 /// Values of `gAMA` that a file may mean.
 const GAMMA_RANGE: std::ops::RangeInclusive<u32> = 10_000..=1_000_000;
 

@@ -120,6 +120,16 @@ fn the_chunks_of_a_png_count_by_their_rank() {
             STORED,
         ),
         (
+            "a film's code points",
+            with_chunk(&flat, b"cICP", &points(1, 1)),
+            STORED,
+        ),
+        (
+            "a film's primaries in code points",
+            with_chunk(&flat, b"cICP", &points(12, 1)),
+            FROM_P3,
+        ),
+        (
             "sRGB before gamma",
             with_chunk(&with_both, b"sRGB", &[0]),
             STORED,
@@ -139,6 +149,19 @@ fn the_chunks_of_a_png_count_by_their_rank() {
     }
     let linear = image(&with_chunk(&flat, b"gAMA", &gamma(100_000))).unwrap();
     assert_near(&linear, [229, 182, 133], "linear");
+}
+
+/// A frame of a film keeps its colours: FFmpeg notes the primaries and the curve of BT.709.
+#[test]
+fn a_frame_of_a_film_changes_no_byte() {
+    let original = picture(300, 280);
+    let primaries = [
+        31_270, 32_900, 64_000, 33_000, 30_000, 60_000, 15_000, 6_000_u32,
+    ];
+    let primaries: Vec<u8> = primaries.map(u32::to_be_bytes).concat();
+    let file = png_with_chunk(&original.png(), b"gAMA", &50_994_u32.to_be_bytes());
+    let file = png_with_chunk(&file, b"cHRM", &primaries);
+    assert!(image(&file).unwrap() == image(&original.png()).unwrap());
 }
 
 #[test]
