@@ -20,6 +20,8 @@ const STOPPING_RETRY_SECONDS: u64 = 5;
 
 /// How soon a client should retry while the memory for connections is full.
 const FULL_RETRY_SECONDS: u64 = 5;
+/// A refusal repeats no longer path.
+const PATH_SHOWN_MAX: usize = 100;
 
 /// Why the service failed to handle a request: for the log only.
 #[derive(Clone, Debug)]
@@ -93,9 +95,22 @@ impl ApiError {
         Self::new(ErrorCode::VideoNotFound, "There is no such video.")
     }
 
-    /// No route has this path.
-    pub(crate) fn no_such_path() -> Self {
-        Self::new(ErrorCode::NotFound, "No such path; see /openapi.json.")
+    /// No route has this path. A slash too many, as from a base URL that ends with one, is named.
+    pub(crate) fn no_such_path(path: &str) -> Self {
+        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+        let meant = format!("/{}", parts.join("/"));
+        let is_ours = matches!(
+            parts.first(),
+            Some(&("v1" | "healthz" | "readyz" | "openapi.json"))
+        );
+        let hint = match is_ours && meant != path && meant.len() <= PATH_SHOWN_MAX {
+            true if path.trim_end_matches('/') == meant => {
+                format!("without the slash at the end: {meant}")
+            }
+            true => format!("without the doubled slash: {meant}"),
+            false => "see /openapi.json".to_owned(),
+        };
+        Self::new(ErrorCode::NotFound, format!("No such path; {hint}."))
     }
 
     /// A task past its retention.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::http::Uri;
 use axum::routing::{get, post};
 use kinora_contract::{Catalog, ErrorCode};
 use utoipa_axum::router::OpenApiRouter;
@@ -39,10 +40,7 @@ pub fn router(api: Api) -> Router {
     let (routes, described) = described().split_for_parts();
     let catalog = api.catalog.clone();
     let document = crate::document::route(move || openapi::text(described, &catalog));
-    let routes = match api.settings.studio {
-        true => studio::mount(routes),
-        false => routes,
-    };
+    let routes = studio::mount(routes, api.settings.studio);
     routes
         .route("/openapi.json", document)
         .route("/v1/videos/extensions", post(unsupported::operation))
@@ -67,8 +65,8 @@ pub fn document(catalog: &Catalog) -> String {
     openapi::text(described().split_for_parts().1, catalog)
 }
 
-async fn not_found() -> ApiError {
-    ApiError::no_such_path()
+async fn not_found(uri: Uri) -> ApiError {
+    ApiError::no_such_path(uri.path())
 }
 
 async fn method_not_allowed() -> ApiError {

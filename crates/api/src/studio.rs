@@ -1,5 +1,5 @@
 //! `/` and `/studio/…`: the web page of `kinora-pages`. A browser that asks `/` for HTML gets the
-//! page; other clients get the same answer as for any unknown path.
+//! page; other clients get a short JSON object that names the API, its document and the page.
 
 use axum::body::Body;
 use axum::extract::Path;
@@ -9,9 +9,11 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use axum::{Router, routing::MethodRouter};
 use kinora_pages::{File, POLICY};
+use serde::Serialize;
 
 use crate::conditional::Condition;
 use crate::error::ApiError;
+use crate::wire::Answer;
 
 /// A new version of the service changes the page: browsers revalidate it, but download it once.
 const REVALIDATED: &str = "no-cache";
@@ -20,17 +22,56 @@ const KEPT: &str = "public, max-age=31536000, immutable";
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// Adds the page to `routes`.
-pub(crate) fn mount<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
-    let front: MethodRouter<S> = any(front);
-    routes.route("/", front).route("/studio/{*path}", any(file))
+/// Adds the page to `routes`, if the service `has_page`, and what `/` says to programs.
+pub(crate) fn mount<S: Clone + Send + Sync + 'static>(
+    routes: Router<S>,
+    has_page: bool,
+) -> Router<S> {
+    let front: MethodRouter<S> =
+        any(move |method: Method, headers: HeaderMap| front(method, headers, has_page));
+    let routes = routes.route("/", front);
+    match has_page {
+        true => routes.route("/studio/{*path}", any(file)),
+        false => routes,
+    }
 }
 
-async fn front(method: Method, headers: HeaderMap) -> Response {
-    if !method.is_safe() || !takes(&headers, header::ACCEPT, "text/html") {
-        return not_found();
+async fn front(method: Method, headers: HeaderMap, has_page: bool) -> Response {
+    let wants_page = takes(&headers, header::ACCEPT, "text/html");
+    if !method.is_safe() || wants_page && !has_page {
+        return ApiError::no_such_path("/").into_response();
     }
-    send(kinora_pages::page(), REVALIDATED, &headers)
+    if wants_page {
+        return send(kinora_pages::page(), REVALIDATED, &headers);
+    }
+    let mut response = Answer(Front::of(has_page)).into_response();
+    // The same address has another answer for browsers.
+    let vary = HeaderValue::from_static("accept");
+    response.headers_mut().insert(header::VARY, vary);
+    response
+}
+
+/// Where everything is, for a program or a person that asks the bare address.
+#[derive(Debug, Serialize)]
+struct Front {
+    name: &'static str,
+    api: &'static str,
+    models: &'static str,
+    openapi: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    studio: Option<&'static str>,
+}
+
+impl Front {
+    fn of(has_page: bool) -> Self {
+        Self {
+            name: "Kinora",
+            api: "/v1/videos",
+            models: "/v1/models",
+            openapi: "/openapi.json",
+            studio: has_page.then_some("/ in a browser"),
+        }
+    }
 }
 
 async fn file(
@@ -41,12 +82,8 @@ async fn file(
     let found = path.ok().and_then(|path| kinora_pages::find(&path));
     match found.filter(|_| method.is_safe()) {
         Some(file) => send(file, KEPT, &headers),
-        None => not_found(),
+        None => ApiError::no_such_path("").into_response(),
     }
-}
-
-fn not_found() -> Response {
-    ApiError::no_such_path().into_response()
 }
 
 fn send(file: File, caching: &'static str, asked: &HeaderMap) -> Response {
@@ -112,28 +149,48 @@ mod tests {
         for (method, accept, status) in [
             (Method::GET, "text/html,*/*;q=0.8", 200),
             (Method::HEAD, "application/xml;q=0.9, TEXT/HTML;q=0.5", 200),
-            (Method::GET, "*/*", 404),
-            (Method::GET, "application/json", 404),
-            (Method::GET, "text/html;q=0", 404),
             (Method::POST, "text/html", 404),
+            (Method::POST, "*/*", 404),
         ] {
-            let response = front(method.clone(), asking(&[(header::ACCEPT, accept)])).await;
+            let response = front(method.clone(), asking(&[(header::ACCEPT, accept)]), true).await;
             assert_eq!(response.status(), status, "{method} {accept}");
         }
     }
 
     #[tokio::test]
+    async fn other_clients_are_told_where_everything_is() {
+        for (accept, has_page) in [
+            ("*/*", true),
+            ("application/json", true),
+            ("text/html;q=0", true),
+            ("*/*", false),
+        ] {
+            let asked = asking(&[(header::ACCEPT, accept)]);
+            let response = front(Method::GET, asked, has_page).await;
+            assert_eq!(response.status(), 200, "{accept}");
+            assert_eq!(response.headers()[header::CONTENT_TYPE], "application/json");
+            let body = axum::body::to_bytes(response.into_body(), 1000).await;
+            let told: serde_json::Value = serde_json::from_slice(&body.unwrap()).unwrap();
+            assert_eq!(told["api"], "/v1/videos");
+            assert_eq!(told["openapi"], "/openapi.json");
+            assert_eq!(told.get("studio").is_some(), has_page);
+        }
+        let page = front(Method::GET, asking(&[HTML]), false).await;
+        assert_eq!(page.status(), 404);
+    }
+
+    #[tokio::test]
     async fn a_known_page_is_not_sent_again_and_each_form_has_a_tag_of_its_own() {
-        let plain = front(Method::GET, asking(&[HTML])).await;
+        let plain = front(Method::GET, asking(&[HTML]), true).await;
         let gzip = (header::ACCEPT_ENCODING, "gzip, br");
-        let packed = front(Method::GET, asking(&[HTML, gzip.clone()])).await;
+        let packed = front(Method::GET, asking(&[HTML, gzip.clone()]), true).await;
         let etag = |response: &Response| response.headers()[header::ETAG].clone();
         assert_ne!(etag(&plain), etag(&packed));
         assert_eq!(packed.headers()[header::CONTENT_ENCODING], "gzip");
         assert!(!plain.headers().contains_key(header::CONTENT_ENCODING));
         let mut again = asking(&[HTML, gzip]);
         again.insert(header::IF_NONE_MATCH, etag(&packed));
-        let known = front(Method::GET, again).await;
+        let known = front(Method::GET, again, true).await;
         assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
         assert_eq!(known.headers()[header::CACHE_CONTROL], REVALIDATED);
         assert_eq!(known.headers()[header::CONTENT_SECURITY_POLICY], POLICY);

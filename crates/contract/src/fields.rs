@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Number, Value};
 
 use crate::error::{ErrorCode, Refusal};
+use crate::priority::Priority;
 
 /// How a field's text part of a form becomes a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,14 @@ pub(crate) const TEXT: Reader<String> = Reader {
 };
 pub(crate) const PROSE: Reader<String> = Reader {
     kind: Kind::Prose,
+    ..TEXT
+};
+/// One of few words, which a refusal names: other services take a number.
+pub(crate) const PRIORITY: Reader<String> = Reader {
+    read: |name, value| {
+        let words = format!("one of {}", Priority::names());
+        text(name, value).map_err(|_| wrong_type(name, &words))
+    },
     ..TEXT
 };
 pub(crate) const URL: Reader<String> = Reader {

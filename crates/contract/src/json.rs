@@ -1,7 +1,8 @@
 //! Parses a JSON object strictly: valid UTF-8, no duplicate names at any level, bounded depth
 //! (`serde_json` stops at 128) and a bounded number of values. Reading ends where a bound is
 //! reached, so that a hostile body costs no more than a large honest one. Error messages quote
-//! nothing of the input but the beginning of names.
+//! nothing of the input but the beginning of names. A byte order mark of UTF-8, which some programs
+//! of Windows put before every text, is passed over.
 
 use std::fmt;
 
@@ -27,6 +28,11 @@ pub(crate) fn object(
         values_left: JSON_VALUES_MAX,
         refusal: None,
     };
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    if is_utf16(text) {
+        let message = "The body is in UTF-16; send JSON in UTF-8.";
+        return Err(Refusal::new(ErrorCode::InvalidJson, message));
+    }
     let mut reader = serde_json::Deserializer::from_slice(text);
     let fields = reader.deserialize_any(Fields {
         bounds: &mut bounds,
@@ -35,6 +41,18 @@ pub(crate) fn object(
     let fields = fields.map_err(|error| bounds.refusal.unwrap_or_else(|| refusal(&error)))?;
     reader.end().map_err(|error| refusal(&error))?;
     Ok(fields)
+}
+
+/// The byte order mark of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// Whether `text` begins as an object does in UTF-16: with its byte order mark, or with a brace of
+/// two bytes.
+fn is_utf16(text: &[u8]) -> bool {
+    matches!(
+        text,
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] | [b'{', 0, ..] | [0, b'{', ..]
+    )
 }
 
 fn refusal(error: &serde_json::Error) -> Refusal {
@@ -204,6 +222,34 @@ mod tests {
     fn cut(start: &str, entry: impl Fn(usize) -> String, entries: usize) -> Refusal {
         let entries: Vec<String> = (0..entries).map(entry).collect();
         json_fields(format!("{start}{},", entries.join(",")).as_bytes()).unwrap_err()
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_passed_over_and_utf_16_is_refused_by_name() {
+        let body = r#"{"prompt": "x"}"#;
+        let read = |text: &[u8]| json_fields(text);
+        let marked = format!("\u{feff}{body}");
+        assert_eq!(read(marked.as_bytes()), read(body.as_bytes()));
+        let twice = format!("\u{feff}{marked}");
+        assert_eq!(
+            read(twice.as_bytes()).unwrap_err().code,
+            ErrorCode::InvalidJson
+        );
+        let units: Vec<u16> = body.encode_utf16().collect();
+        let bytes = |of: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            units.iter().flat_map(|unit| of(*unit)).collect()
+        };
+        let (little, big) = (bytes(u16::to_le_bytes), bytes(u16::to_be_bytes));
+        for text in [
+            [&[0xff, 0xfe], &*little].concat(),
+            [&[0xfe, 0xff], &*big].concat(),
+            little,
+            big,
+        ] {
+            let refusal = read(&text).unwrap_err();
+            assert_eq!(refusal.code, ErrorCode::InvalidJson);
+            assert!(refusal.message.contains("UTF-16"), "{}", refusal.message);
+        }
     }
 
     #[test]

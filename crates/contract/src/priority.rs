@@ -33,6 +33,11 @@ impl Priority {
         }
     }
 
+    /// Every name, for a refusal.
+    pub(crate) fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+
     /// The priority with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {

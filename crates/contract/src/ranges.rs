@@ -282,7 +282,7 @@ fn priority(request: &SubmitRequest) -> Result<Priority, Refusal> {
         return Ok(Priority::default());
     };
     Priority::from_name(name).ok_or_else(|| {
-        let names = Priority::ALL.map(Priority::name).join(", ");
+        let names = Priority::names();
         invalid("priority", format!("'priority' must be one of {names}."))
     })
 }

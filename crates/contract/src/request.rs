@@ -15,8 +15,8 @@ use crate::card::Features;
 use crate::error::{ErrorCode, Refusal};
 pub use crate::fields::SecondsField;
 use crate::fields::{
-    self, FLAG, INPUT_REFERENCE, INTEGER, Kind, NEVER_SUPPORTED, NUMBER, PAIRS, PROSE, SECONDS,
-    TEXT, URL, URLS,
+    self, FLAG, INPUT_REFERENCE, INTEGER, Kind, NEVER_SUPPORTED, NUMBER, PAIRS, PRIORITY, PROSE,
+    SECONDS, TEXT, URL, URLS,
 };
 use crate::hints::unknown_field;
 use crate::json;
@@ -266,7 +266,7 @@ request_fields! {
     #[schema(example = "normal")]
     // Omitted from the fingerprint if absent, too.
     #[serde(skip_serializing_if = "Option::is_none")]
-    priority: String = TEXT, Rules { in_final: true, ..FREE };
+    priority: String = PRIORITY, Rules { in_final: true, ..FREE };
 }
 
 /// The type of the field `name`. Only `edits` has `video`, an object.

@@ -13,8 +13,10 @@ const BODY_BYTES_MAX: usize = 1 << 20;
 #[test]
 fn an_unknown_path_is_404() {
     let client = shared().newcomer();
+    for method in ["POST", "DELETE"] {
+        client.request(method, "/").send().refused(404, "not_found");
+    }
     for path in [
-        "/",
         "/v1",
         "/nope",
         "/v1/videos/",
@@ -29,6 +31,31 @@ fn an_unknown_path_is_404() {
                 .send()
                 .refused(404, "not_found");
         }
+    }
+}
+
+#[test]
+fn a_slash_too_many_is_named() {
+    let client = shared().newcomer();
+    for (path, says) in [
+        ("/v1/videos/", "without the slash at the end: /v1/videos."),
+        ("/v1/models//", "without the slash at the end: /v1/models."),
+        ("/v1//models", "without the doubled slash: /v1/models."),
+        ("//v1/videos/", "without the doubled slash: /v1/videos."),
+        ("/nope/", "see /openapi.json."),
+    ] {
+        let refused = client.get(path);
+        let said = refused.refused(404, "not_found").to_string();
+        assert!(said.contains(says), "{path}: {said}");
+    }
+}
+
+#[test]
+fn the_bare_address_names_the_rest() {
+    let told = shared().anonymous().get("/").ok();
+    for (name, path) in [("openapi", "/openapi.json"), ("models", "/v1/models")] {
+        assert_eq!(told[name], path, "{told}");
+        shared().newcomer().get(path).ok();
     }
 }
 
