@@ -116,6 +116,6 @@ pub enum OpenError {
     #[error("{0}")]
     Lost(Loss),
     /// The file system or the database refused access.
-    #[error("the store cannot be opened: {0}")]
+    #[error("{0}")]
     Unavailable(#[source] Box<dyn Error + Send + Sync>),
 }

@@ -26,12 +26,13 @@ impl Driver for SqliteDriver {
     }
 
     async fn open(&self, url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
-        let (path, options) = (path(url), options.clone());
+        let (file, options) = (path(url), options.clone());
         // It reads the queue, and waits for the disk.
-        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&path, &options));
+        let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&file, &options));
         let store = opened
             .await
-            .map_err(|error| OpenError::Unavailable(Box::new(error)))??;
+            .map_err(|error| OpenError::Unavailable(Box::new(error)))?
+            .map_err(|error| at(url, error))?;
         Ok(Stores::of(Arc::new(store)))
     }
 
@@ -40,11 +41,15 @@ impl Driver for SqliteDriver {
     }
 
     fn open_keys(&self, url: &str) -> Result<Arc<dyn KeyStore>, OpenError> {
-        Ok(Arc::new(SqliteBeside::open(&path(url))?))
+        Ok(Arc::new(
+            SqliteBeside::open(&path(url)).map_err(|error| at(url, error))?,
+        ))
     }
 
     fn open_webhooks(&self, url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
-        Ok(Arc::new(SqliteBeside::open(&path(url))?))
+        Ok(Arc::new(
+            SqliteBeside::open(&path(url)).map_err(|error| at(url, error))?,
+        ))
     }
 
     async fn living_workers(
@@ -53,7 +58,8 @@ impl Driver for SqliteDriver {
         clock: &dyn Clock,
     ) -> Result<Vec<LivingWorker>, OpenError> {
         let path = path(url);
-        let inspector = Inspector::open(&path)?.ok_or(OpenError::Missing(path))?;
+        let found = Inspector::open(&path).map_err(|error| at(url, error))?;
+        let inspector = found.ok_or(OpenError::Missing(path))?;
         let living = inspector.living_workers(clock.now_ms());
         living.map_err(|error| OpenError::Unavailable(Box::new(error)))
     }
@@ -68,7 +74,9 @@ impl Driver for SqliteDriver {
         url: &str,
         clock: Arc<dyn Clock>,
     ) -> Result<Arc<dyn Operations>, OpenError> {
-        Ok(Arc::new(SqliteOperations::open(&path(url), clock)?))
+        Ok(Arc::new(
+            SqliteOperations::open(&path(url), clock).map_err(|error| at(url, error))?,
+        ))
     }
 
     fn is_shared(&self) -> bool {
@@ -76,19 +84,26 @@ impl Driver for SqliteDriver {
     }
 
     fn inspect(&self, url: &str) -> Result<Option<Inspection>, OpenError> {
-        Ok(Inspector::open(&path(url))?.map(Inspection::of))
+        let found = Inspector::open(&path(url)).map_err(|error| at(url, error))?;
+        Ok(found.map(Inspection::of))
     }
 
     fn open_source(&self, url: &str) -> Result<Box<dyn BackupSource>, OpenError> {
-        Ok(Box::new(SqliteSource::open(&path(url))?))
+        Ok(Box::new(
+            SqliteSource::open(&path(url)).map_err(|error| at(url, error))?,
+        ))
     }
 
     async fn open_export(&self, url: &str) -> Result<Box<dyn Export>, OpenError> {
-        Ok(Box::new(SqliteExport::open(&path(url))?))
+        Ok(Box::new(
+            SqliteExport::open(&path(url)).map_err(|error| at(url, error))?,
+        ))
     }
 
     async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn Import>, OpenError> {
-        Ok(Box::new(SqliteImport::begin(&path(url), export)?))
+        Ok(Box::new(
+            SqliteImport::begin(&path(url), export).map_err(|error| at(url, error))?,
+        ))
     }
 }
 
@@ -96,4 +111,30 @@ impl Driver for SqliteDriver {
 fn path(url: &str) -> PathBuf {
     let path = url.strip_prefix("sqlite:").unwrap_or(url);
     path.strip_prefix("//").unwrap_or(path).into()
+}
+
+/// Names the file that could not be opened: the system does not, and SQLite only sometimes.
+fn at(url: &str, error: OpenError) -> OpenError {
+    let path = path(url).display().to_string();
+    match error {
+        OpenError::Unavailable(cause) if !cause.to_string().contains(&path) => {
+            OpenError::Unavailable(format!("{path}: {cause}").into())
+        }
+        error => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_cannot_be_opened_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().display());
+        let error = SqliteDriver.open_keys(&url).err().unwrap().to_string();
+        let path = folder.path().to_str().unwrap();
+        assert_eq!(error.matches(path).count(), 1, "{error}");
+        assert_eq!(error.matches("cannot be opened").count(), 0, "{error}");
+    }
 }
