@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::config::ListenAddress;
+use crate::tilde::path;
 pub(crate) use comfy::{ComfyArgs, ComfyCommand, ComfyImportArgs};
 pub(crate) use engine::{EngineArgs, EngineCheckArgs, EngineCommand};
 pub(crate) use home::HomeArgs;
@@ -270,7 +271,7 @@ pub(crate) enum LogFormat {
 )]
 pub(crate) struct BackupArgs {
     /// New folder for the backup; the folder that it is in must exist
-    #[arg(value_name = "DEST")]
+    #[arg(value_name = "DEST", value_parser = path())]
     pub(crate) dest: PathBuf,
     /// How to back up results
     #[arg(long, value_name = "HOW", default_value = "link")]
@@ -314,10 +315,10 @@ impl ResultsMode {
 )]
 pub(crate) struct RestoreArgs {
     /// Folder created by `kinora backup`
-    #[arg(value_name = "SOURCE")]
+    #[arg(value_name = "SOURCE", value_parser = path())]
     pub(crate) source: PathBuf,
     /// Data folder to restore into; it must be empty or absent
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = path())]
     pub(crate) data: PathBuf,
 }
 

@@ -80,6 +80,9 @@ pub(crate) struct Config {
     /// Why some engines of the file are missing in `engines`, for a process that opens none.
     #[serde(skip)]
     pub(crate) engines_set_aside: Vec<String>,
+    /// Variables of Kubernetes that begin as ours do; ignored.
+    #[serde(skip)]
+    pub(crate) service_links: Vec<String>,
     /// Not a setting, since it applies to one start only.
     #[serde(skip)]
     pub(crate) accept_loss: bool,

@@ -24,6 +24,8 @@ pub(crate) enum Exit {
     Refused = 4,
     /// Nothing failed, but a check could not test what it should.
     Untested = 5,
+    /// The video is made, and could not be written here.
+    Unsaved = 6,
     /// Ctrl-C.
     Interrupted = 130,
 }

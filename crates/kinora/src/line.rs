@@ -5,6 +5,8 @@ use std::io::{IsTerminal, Write};
 
 use rustix::termios::tcgetwinsize;
 
+use crate::table::shortened;
+
 const CELLS: usize = 24;
 /// If the terminal does not report its width.
 const COLUMNS: usize = 80;
@@ -31,8 +33,7 @@ impl Line {
 
     /// Shows `text` instead of the last one, as far as it fits.
     pub(crate) fn say(self, text: &str) {
-        let columns = width();
-        let text: String = text.chars().take(columns.saturating_sub(1)).collect();
+        let text = shortened(text, width().saturating_sub(1));
         self.write(&format!("\r\x1b[K{text}"));
     }
 

@@ -4,6 +4,7 @@
 use toml::{Table, Value};
 
 use crate::failure::Failure;
+use crate::service_links::is_service_link;
 
 /// Variables that are not settings.
 const OTHER_VARIABLES: [&str; 5] = [
@@ -32,12 +33,15 @@ pub(crate) fn merge(lower: &mut Table, upper: Table) {
     }
 }
 
-/// Applies every variable that names a setting: `KINORA_WORKER_SLOTS` overrides `worker.slots`. A
-/// variable with the prefix that names no setting is an error: otherwise a typo would go unnoticed.
+/// Applies every variable that names a setting: `KINORA_WORKER_SLOTS` overrides `worker.slots`. An
+/// empty one is unset, as a shell's `${X:-}` leaves it. A variable with the prefix that names no
+/// setting is an error: otherwise a typo would go unnoticed. Returns the names of Kubernetes'
+/// service links, which are ignored.
 pub(crate) fn apply_variables(
     settings: &mut Table,
     variables: &[(String, String)],
-) -> Result<(), Failure> {
+) -> Result<Vec<String>, Failure> {
+    let mut links = Vec::new();
     for (name, text) in variables {
         let Some(rest) = name.strip_prefix("KINORA_") else {
             continue;
@@ -46,18 +50,41 @@ pub(crate) fn apply_variables(
             continue;
         }
         let Some(setting) = find(settings, &rest.to_ascii_lowercase()) else {
+            if is_service_link(rest, text) {
+                links.push(name.clone());
+                continue;
+            }
             return Err(Failure::new(format!(
                 "The variable {name} names no setting; see `kinora config`."
             )));
         };
+        if text.is_empty() {
+            continue;
+        }
         *setting = read(setting, text).ok_or_else(|| {
-            let kind = setting.type_str();
-            Failure::new(format!(
-                "The variable {name} must be of type {kind}, like its setting."
-            ))
+            Failure::new(format!("The variable {name} must be {}.", wanted(setting)))
         })?;
     }
-    Ok(())
+    Ok(links)
+}
+
+/// What a variable may be that sets `setting`, in words.
+const fn wanted(setting: &Value) -> &'static str {
+    match setting {
+        Value::Boolean(_) => "true or false",
+        Value::Integer(_) => "a whole number",
+        Value::Float(_) => "a number",
+        _ => "a text",
+    }
+}
+
+/// The usual words for a boolean, as other programs take them from variables.
+pub(crate) fn boolean(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "1" | "yes" | "on" => Some(true),
+        "false" | "0" | "no" | "off" => Some(false),
+        _ => None,
+    }
 }
 
 /// The setting that the lower-case rest of a variable names, at the top level or in a section.
@@ -94,7 +121,7 @@ fn read(like: &Value, text: &str) -> Option<Value> {
     match like {
         Value::String(_) => Some(Value::String(text.to_owned())),
         Value::Integer(_) => text.parse().ok().map(Value::Integer),
-        Value::Boolean(_) => text.parse().ok().map(Value::Boolean),
+        Value::Boolean(_) => boolean(text).map(Value::Boolean),
         Value::Float(_) => text.parse().ok().map(Value::Float),
         // Variables can set only lists of text: one item, or several separated by commas.
         Value::Array(items) if items.iter().all(Value::is_str) => {
@@ -126,5 +153,45 @@ mod tests {
         assert!(set(&mut settings, "KINORA_B", "y").is_err());
         assert!(set(&mut settings, "KINORA_A", "one").is_err());
         assert!(set(&mut settings, "KINORA_Z", "1").is_err());
+        assert!(set(&mut settings, "KINORA_Z", "").is_err());
+    }
+
+    #[test]
+    fn an_empty_variable_is_unset() {
+        let mut settings = parse("a = 1\nb = \"x\"\nc = [\"y\"]", "test").unwrap();
+        let before = settings.clone();
+        let empty =
+            ["KINORA_A", "KINORA_B", "KINORA_C"].map(|name| (name.to_owned(), String::new()));
+        apply_variables(&mut settings, &empty).unwrap();
+        assert_eq!(settings, before);
+    }
+
+    #[test]
+    fn a_boolean_has_its_usual_words() {
+        let mut settings = parse("a = false", "test").unwrap();
+        for (text, meant) in [("1", true), ("no", false), ("True", true), ("OFF", false)] {
+            apply_variables(&mut settings, &[("KINORA_A".to_owned(), text.to_owned())]).unwrap();
+            assert_eq!(settings["a"].as_bool(), Some(meant), "{text}");
+        }
+        for text in ["2", "perhaps", "\"true\""] {
+            let variable = [("KINORA_A".to_owned(), text.to_owned())];
+            let refused = apply_variables(&mut settings, &variable).unwrap_err();
+            assert!(refused.to_string().contains("true or false"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn service_links_are_told_and_change_nothing() {
+        let mut settings = parse("[store]\nurl = \"x\"", "test").unwrap();
+        let before = settings.clone();
+        let link = (
+            "KINORA_STORE_PORT".to_owned(),
+            "tcp://10.0.0.1:5432".to_owned(),
+        );
+        let ignored = apply_variables(&mut settings, &[link]).unwrap();
+        assert_eq!(ignored, ["KINORA_STORE_PORT"]);
+        assert_eq!(settings, before);
+        let typo = ("KINORA_STORE_PORT".to_owned(), "5432".to_owned());
+        assert!(apply_variables(&mut settings, &[typo]).is_err());
     }
 }

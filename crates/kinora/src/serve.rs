@@ -103,6 +103,7 @@ pub(crate) async fn open(
     let base_url = base_url(config, address);
     warn_of_localhost(config, &base_url);
     warn_of_engines_set_aside(config);
+    config.note_service_links();
     config.warn_of_surpluses();
     weights::warn_of_missing(config, home);
     // First of all, so that every count has a recorder.

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::tilde::path;
+
 /// Arguments of `kinora comfy`.
 #[derive(Debug, Args)]
 #[command(
@@ -31,7 +33,7 @@ pub(crate) enum ComfyCommand {
 #[derive(Debug, Args)]
 pub(crate) struct ComfyImportArgs {
     /// The exported workflow
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_parser = path())]
     pub(crate) workflow: PathBuf,
     /// The URL of the ComfyUI server
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8188")]

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use kinora_contract::Size;
 
+use crate::tilde::path;
+
 /// Arguments of `kinora engine`.
 #[derive(Debug, Args)]
 #[command(
@@ -33,7 +35,7 @@ pub(crate) enum EngineCommand {
 #[derive(Debug, Args)]
 pub(crate) struct EngineCheckArgs {
     /// A JSON file with the engine's settings
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = path())]
     pub(crate) settings: Option<PathBuf>,
     /// The device for the command, as CUDA_VISIBLE_DEVICES: a number as nvidia-smi has it, or a UUID
     #[arg(long)]

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use kinora_client::Seconds;
 
+use crate::tilde::path;
+
 /// Flags of `kinora generate`.
 #[derive(Debug, Args)]
 #[command(
@@ -17,7 +19,8 @@ use kinora_client::Seconds;
                   Without a server, in one command:\n  \
                   kinora generate --local \"A red balloon drifts over the sea\" -o balloon.mp4\n\n\
                   Ctrl-C cancels the task at the server; a second one leaves at once. Exit codes: 0 done, 1 the task failed, \
-                  2 wrong usage, 3 the server cannot be reached, 4 the server refused, 130 interrupted."
+                  2 wrong usage, 3 the server cannot be reached, 4 the server refused, 6 the video is made but cannot be \
+                  written here, 130 interrupted."
 )]
 pub(crate) struct GenerateArgs {
     /// Description of the video
@@ -68,7 +71,7 @@ pub(crate) struct GenerateArgs {
     #[arg(long, conflicts_with_all = ["no_wait", "draft", "callback_url"])]
     pub(crate) local: bool,
     /// Configuration file of the server that --local starts
-    #[arg(long, value_name = "FILE", requires = "local")]
+    #[arg(long, value_name = "FILE", requires = "local", value_parser = path())]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
@@ -131,7 +134,7 @@ pub(crate) struct EditArgs {
 #[derive(Debug, Args)]
 pub(crate) struct OutputArgs {
     /// File for the video, replaced if it exists [default: ID.mp4 in this folder]
-    #[arg(short, long, value_name = "FILE", conflicts_with = "no_wait")]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "no_wait", value_parser = path())]
     pub(crate) output: Option<PathBuf>,
     /// Only submit, and print the id; use `kinora tasks watch` and `kinora tasks download` later
     #[arg(long)]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::home::HomeArgs;
+use crate::tilde::path;
 
 /// Flags of `kinora export`.
 #[derive(Debug, Args)]
@@ -17,7 +18,7 @@ use super::home::HomeArgs;
 )]
 pub(crate) struct ExportArgs {
     /// New folder for the export; the folder that it is in must exist
-    #[arg(value_name = "DEST")]
+    #[arg(value_name = "DEST", value_parser = path())]
     pub(crate) dest: PathBuf,
     /// How to export results
     #[arg(long, value_name = "HOW", default_value = "copy")]
@@ -52,7 +53,7 @@ pub(crate) enum MovedResults {
 )]
 pub(crate) struct ImportArgs {
     /// Folder created by `kinora export`
-    #[arg(value_name = "SOURCE")]
+    #[arg(value_name = "SOURCE", value_parser = path())]
     pub(crate) source: PathBuf,
     /// Print JSON, with times in Unix seconds
     #[arg(long)]

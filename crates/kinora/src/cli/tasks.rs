@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
+use crate::tilde::path;
+
 /// Flags of `kinora tasks`.
 #[derive(Debug, Args)]
 #[command(
@@ -63,7 +65,7 @@ pub(crate) enum TasksCommand {
         #[arg(value_name = "ID")]
         id: String,
         /// File for the video, replaced if it exists [default: ID.mp4 in this folder]
-        #[arg(short, long, value_name = "FILE")]
+        #[arg(short, long, value_name = "FILE", value_parser = path())]
         output: Option<PathBuf>,
         /// Print the task as JSON instead of the file's path
         #[arg(long)]
@@ -106,6 +108,6 @@ pub(crate) struct CompletionsArgs {
 #[command(after_help = "For example:\n  kinora man ~/.local/share/man/man1\n  man kinora-generate")]
 pub(crate) struct ManArgs {
     /// Folder for the pages, one per command; created if missing
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "DIR", value_parser = path())]
     pub(crate) folder: PathBuf,
 }

@@ -1,7 +1,9 @@
 //! Turns an accepted task into a file: follows the task with a bar and pictures, handles Ctrl-C,
 //! and saves the result.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kinora_client::{Client, Error, Status, Variant, Video, Watch};
@@ -28,6 +30,31 @@ pub(super) enum Interrupt {
     Cancels,
     /// Leaves the task running.
     Leaves,
+}
+
+/// Refuses a place for the video where no file can be made, before a task is submitted that nobody
+/// could save. Makes a file like the download's partial one, and removes it.
+pub(super) fn check_target(output: Option<&Path>) -> Result<(), Failure> {
+    let target = output.unwrap_or(Path::new("video.mp4"));
+    let wrong = |why: &dyn std::fmt::Display| {
+        let what = format!(
+            "{} cannot be written",
+            printable(&target.display().to_string())
+        );
+        Failure::because(what, why).exit(Exit::Usage)
+    };
+    let Some(name) = target.file_name().filter(|_| !target.is_dir()) else {
+        return Err(wrong(&"it is a folder; name a file in it"));
+    };
+    let mut hidden = OsString::from(".");
+    hidden.push(name);
+    hidden.push(format!(".{}.part", std::process::id()));
+    let probe = target.with_file_name(hidden);
+    let made = OpenOptions::new().write(true).create_new(true).open(&probe);
+    made.map_err(|error| wrong(&error))?;
+    // An empty file that remains would be harmless.
+    let _ = fs::remove_file(probe);
+    Ok(())
 }
 
 /// Follows `task`, which this command submitted, and saves its video.
@@ -91,7 +118,7 @@ pub(super) async fn save(
     bar.say(&format!("saving {} ...", path.display()));
     let saving = service.client.download(&done.id, Variant::Video, &path);
     tokio::select! {
-        saved = saving => saved.map_err(|error| service.failure(&error))?,
+        saved = saving => saved.map_err(|error| unsaved(service, &done.id, &error))?,
         () = signals.next() => return Err(left(&done.id, "is completed")),
     };
     bar.clear();
@@ -245,6 +272,19 @@ impl Drop for Pictures {
     fn drop(&mut self) {
         self.task.abort();
     }
+}
+
+/// The video is made and kept at the server, and only its download failed.
+fn unsaved(service: &Service, id: &str, error: &Error) -> Failure {
+    let failure = service.failure(error);
+    let failure = match error {
+        Error::File { .. } => failure.exit(Exit::Unsaved),
+        _ => failure,
+    };
+    failure.and(&format!(
+        "\n  The video is made; save it by:  kinora tasks download {}",
+        printable(id)
+    ))
 }
 
 /// The message after Ctrl-C.

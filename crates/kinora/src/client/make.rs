@@ -2,16 +2,17 @@
 
 use kinora_client::{Capabilities, Edit, Error, NewVideo, Seconds, Video};
 
-use super::deliver::{cancel, deliver};
+use super::deliver::{cancel, check_target, deliver};
 use super::local::Local;
 use super::service::Service;
-use crate::cli::{EditArgs, FinalArgs, GenerateArgs};
+use crate::cli::{EditArgs, FinalArgs, GenerateArgs, OutputArgs};
 use crate::failure::{Exit, Failure};
 use crate::output::say;
 use crate::stop::Signals;
 
 /// Makes a video from words and references.
 pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
+    check_output(&args.output)?;
     // First, so that Ctrl-C never leaves one of our servers behind.
     let mut signals = Signals::of_process()?;
     let local = match args.local {
@@ -35,6 +36,7 @@ pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
 
 /// Renders a draft in full.
 pub(super) async fn render_final(args: &FinalArgs) -> Result<(), Failure> {
+    check_output(&args.output)?;
     let mut signals = Signals::of_process()?;
     let service = Service::of_environment()?;
     let wanted = async {
@@ -54,6 +56,7 @@ pub(super) async fn render_final(args: &FinalArgs) -> Result<(), Failure> {
 
 /// Edits a video.
 pub(super) async fn edit(args: &EditArgs) -> Result<(), Failure> {
+    check_output(&args.output)?;
     let mut signals = Signals::of_process()?;
     let service = Service::of_environment()?;
     let mut edit = Edit::new(&args.id, &args.prompt);
@@ -78,6 +81,13 @@ pub(super) async fn edit(args: &EditArgs) -> Result<(), Failure> {
     edit = args.image.iter().fold(edit, Edit::reference_image);
     let task = submitted(&service, service.client.edit(&edit), &mut signals).await?;
     deliver(&service, task, &args.output, &mut signals).await
+}
+
+fn check_output(output: &OutputArgs) -> Result<(), Failure> {
+    match output.no_wait {
+        true => Ok(()),
+        false => check_target(output.output.as_deref()),
+    }
 }
 
 /// Submits the request. Ctrl-C during the submit waits for the answer, since the task may already

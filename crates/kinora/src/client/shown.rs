@@ -3,33 +3,68 @@
 use kinora_client::{Status, Video};
 
 use crate::date::date;
-use crate::table::{aligned, printable};
+use crate::table::{GAP, aligned, printable, shortened, widths};
 
 const HEADS: [&str; 7] = [
     "ID", "STATUS", "MODEL", "SIZE", "SECONDS", "CREATED", "PROMPT",
 ];
-const PROMPT_CHARS: usize = 40;
+/// Columns that a narrow terminal does without, the first one first.
+const SPARED: [&str; 3] = ["SECONDS", "SIZE", "CREATED"];
+/// With less, a prompt says nothing.
+const PROMPT_COLUMNS_MIN: usize = 16;
 
-/// One line per task.
-pub(super) fn table(tasks: &[Video]) -> String {
+/// One line per task, in at most `width` columns of a terminal; with the whole prompts if it is
+/// not for a terminal.
+pub(super) fn table(tasks: &[Video], width: Option<usize>) -> String {
     if tasks.is_empty() {
         return "No tasks. Make one:  kinora generate \"A red balloon drifts over the sea\"\n"
             .to_owned();
     }
-    let mut rows = vec![HEADS.map(str::to_owned)];
+    let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
     rows.extend(tasks.iter().map(row));
+    if let Some(width) = width {
+        fit(&mut rows, width);
+    }
     aligned(&rows)
 }
 
-fn row(task: &Video) -> [String; HEADS.len()] {
-    [
+/// Leaves out columns until the prompts have room, and cuts the prompts.
+fn fit(rows: &mut [Vec<String>], width: usize) {
+    let room = |rows: &[Vec<String>]| {
+        let widths = widths(rows);
+        let others = widths.split_last().map_or(&[][..], |(_, others)| others);
+        let taken: usize = others.iter().map(|column| column + GAP.len()).sum();
+        width.saturating_sub(taken)
+    };
+    for spared in SPARED {
+        if room(rows) >= PROMPT_COLUMNS_MIN {
+            break;
+        }
+        let at = rows
+            .first()
+            .and_then(|heads| heads.iter().position(|head| head == spared));
+        if let Some(at) = at {
+            for row in &mut *rows {
+                row.remove(at);
+            }
+        }
+    }
+    let room = room(rows).max(PROMPT_COLUMNS_MIN);
+    for prompt in rows.iter_mut().filter_map(|row| row.last_mut()) {
+        *prompt = shortened(prompt, room);
+    }
+}
+
+fn row(task: &Video) -> Vec<String> {
+    let words: Vec<&str> = task.prompt.split_whitespace().collect();
+    vec![
         printable(&task.id),
         status(task),
         printable(&task.model),
         printable(&task.size),
         printable(&task.seconds),
         date(task.created_at * 1000),
-        shortened(&task.prompt),
+        printable(&words.join(" ")),
     ]
 }
 
@@ -38,15 +73,6 @@ fn status(task: &Video) -> String {
         Status::InProgress => format!("in_progress {} %", task.progress),
         Status::Failed if task.is_cancelled() => "failed (cancelled)".to_owned(),
         other => other.name().to_owned(),
-    }
-}
-
-fn shortened(prompt: &str) -> String {
-    let words: Vec<&str> = prompt.split_whitespace().collect();
-    let line = words.join(" ");
-    match line.char_indices().nth(PROMPT_CHARS) {
-        None => printable(&line),
-        Some((end, _)) => format!("{}...", printable(line.get(..end).unwrap_or_default())),
     }
 }
 
@@ -104,6 +130,7 @@ pub(super) fn failure(task: &Video) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::table::columns;
 
     fn task() -> Video {
         serde_json::from_value(serde_json::json!({
@@ -116,20 +143,38 @@ mod tests {
 
     #[test]
     fn a_task_is_a_line_that_cannot_write_to_the_terminal() {
-        let text = table(&[task()]);
+        let text = table(&[task()], None);
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2, "{text}");
         for cell in [
             "video_x",
             "failed (cancelled)",
             "2023-11-14 22:13",
-            "A\\u{1b}[2J very",
-            "...",
+            "A\\u{1b}[2J very long prompt that goes on and on, far beyond",
         ] {
             assert!(lines[1].contains(cell), "{cell}: {text}");
         }
         assert!(!text.contains('\u{1b}'));
-        assert!(table(&[]).contains("kinora generate"));
+        assert!(table(&[], None).contains("kinora generate"));
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal() {
+        let mut wide = task();
+        wide.prompt = "雨中飞驰的摩托车".repeat(9);
+        for width in [70, 80, 100, 110, 200] {
+            let text = table(&[task(), wide.clone()], Some(width));
+            for line in text.lines() {
+                assert!(columns(line) <= width, "{width}: {line}");
+            }
+            assert!(
+                text.contains("PROMPT") && text.contains("video_x"),
+                "{text}"
+            );
+            let shows = |head: &str| text.contains(head);
+            assert!(shows("CREATED") || !shows("SECONDS"), "{text}");
+            assert!(width < 100 || shows("SECONDS"), "{text}");
+        }
     }
 
     #[test]

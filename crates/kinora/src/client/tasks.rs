@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use kinora_client::{Error, Status, Video};
+use rustix::termios::tcgetwinsize;
 use serde_json::json;
 
 use super::bar::Bar;
-use super::deliver::{Interrupt, Watched, save};
+use super::deliver::{Interrupt, Watched, check_target, save};
 use super::service::Service;
 use super::shown;
 use crate::cli::{IdsArgs, PreviewMode, TasksCommand};
@@ -44,9 +45,15 @@ async fn list(service: &Service, limit: u32, as_json: bool) -> Result<(), Failur
     }
     print(&match as_json {
         true => pretty(&tasks)?,
-        false => shown::table(&tasks),
+        false => shown::table(&tasks, terminal_columns()),
     });
     Ok(())
+}
+
+/// The width of the terminal that standard output is, if it is one.
+fn terminal_columns() -> Option<usize> {
+    let size = tcgetwinsize(std::io::stdout()).ok()?;
+    Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 async fn show(service: &Service, id: &str, as_json: bool) -> Result<(), Failure> {
@@ -84,6 +91,7 @@ async fn download(
     output: Option<&Path>,
     as_json: bool,
 ) -> Result<(), Failure> {
+    check_target(output)?;
     let (mut bar, mut signals) = (Bar::new(), Signals::of_process()?);
     let done = watched(id)
         .follow(service, &mut bar, &mut signals, |_| Ok(()))

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::{Config, DEFAULT_FILE, OptionalAddress, lenient};
 use crate::cli::{HomeArgs, ServeArgs, WorkerArgs};
 use crate::failure::Failure;
-use crate::overlay;
+use crate::{overlay, tilde};
 
 /// The variable for `--accept-loss`.
 const ACCEPT_LOSS: &str = "KINORA_ACCEPT_LOSS";
@@ -66,8 +66,21 @@ impl Config {
         Ok(config)
     }
 
+    /// Says which variables of Kubernetes were ignored, if any.
+    pub(crate) fn note_service_links(&self) {
+        if !self.service_links.is_empty() {
+            let variables = self.service_links.join(" ");
+            tracing::info!(
+                variables,
+                "ignored: service links of Kubernetes, and no settings"
+            );
+        }
+    }
+
     fn placed(home: &HomeArgs, variables: &[(String, String)]) -> Result<Self, Failure> {
-        let named = variables.iter().find(|(name, _)| name == "KINORA_CONFIG");
+        let is_named =
+            |(name, text): &&(String, String)| name == "KINORA_CONFIG" && !text.is_empty();
+        let named = variables.iter().find(is_named);
         let path = home
             .config
             .clone()
@@ -97,13 +110,16 @@ impl Config {
                 .map_err(|error| Failure::because(format!("{shown} cannot be read"), error))?;
             overlay::merge(&mut settings, overlay::parse(&text, &shown)?);
         }
-        overlay::apply_variables(&mut settings, variables)?;
+        let service_links = overlay::apply_variables(&mut settings, variables)?;
         let engines_set_aside = lenient::set_aside_engines(&mut settings);
-        let config: Self = toml::Value::Table(settings)
+        let mut settings = toml::Value::Table(settings);
+        tilde::expand_settings(&mut settings)?;
+        let config: Self = settings
             .try_into()
             .map_err(|error| Failure::because("The configuration is invalid", error))?;
         Ok(Self {
             engines_set_aside,
+            service_links,
             #[cfg(feature = "test-faults")]
             test: crate::faults::TestOptions::from_variables(variables),
             ..config
@@ -115,11 +131,10 @@ impl Config {
 fn accepts_loss(variables: &[(String, String)]) -> Result<bool, Failure> {
     let said = variables.iter().find(|(name, _)| name == ACCEPT_LOSS);
     match said.map(|(_, text)| text.as_str()) {
-        None | Some("" | "0" | "false") => Ok(false),
-        Some("1" | "true") => Ok(true),
-        Some(_) => Err(Failure::new(format!(
-            "The variable {ACCEPT_LOSS} must be 1 or 0."
-        ))),
+        None | Some("") => Ok(false),
+        Some(text) => overlay::boolean(text).ok_or_else(|| {
+            Failure::new(format!("The variable {ACCEPT_LOSS} must be true or false."))
+        }),
     }
 }
 

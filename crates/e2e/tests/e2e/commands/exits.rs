@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use kinora_e2e::{kinora, run};
 use serde_json::Value;
 
-use super::{command, done, refused};
+use super::{QUICK, assert_film, command, done, only, refused};
 use crate::cli::bare;
 use crate::support::shared;
 
@@ -64,6 +64,44 @@ fn wrong_usage_is_exit_code_2_and_says_what_to_do() {
         .args(["tasks", "list"])
         .env("KINORA_URL", "localhost:8080");
     assert!(refused(&run(wrong), 2).contains("KINORA_URL"));
+}
+
+#[test]
+fn where_no_file_can_be_made_nothing_is_submitted() {
+    let client = shared().newcomer();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("films")).unwrap();
+    for output in ["nowhere/x.mp4", "films", "films/.."] {
+        let arguments = [&["generate", "A cat", "-o", output], &QUICK[..]].concat();
+        let refusal = done(&client, folder.path(), &arguments);
+        assert!(refused(&refusal, 2).contains(output), "{refusal:#?}");
+    }
+    let list = client.get("/v1/videos").ok();
+    assert_eq!(list["data"].as_array().map(Vec::len), Some(0), "{list:#}");
+    let entries = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(entries, 1, "nothing is left of the look");
+}
+
+#[test]
+fn a_video_that_cannot_be_written_is_exit_code_6_with_the_way_to_save_it() {
+    let client = shared().newcomer();
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [&["generate", "A cat.", "-o", "x.mp4"], &QUICK[..]].concat();
+    let generate = command(&client, folder.path(), &arguments);
+    // A disk that is full after a kibibyte: the write fails, as no signal ends the program.
+    let mut full = bare("bash");
+    full.args(["-c", "trap '' XFSZ; ulimit -f 1; exec \"$@\"", "bash"])
+        .arg(generate.get_program())
+        .args(generate.get_args())
+        .current_dir(folder.path())
+        .env("KINORA_URL", client.base_url())
+        .env("KINORA_API_KEY", client.key());
+    let ended = run(full);
+    let advice = format!("kinora tasks download {}", only(&client));
+    assert!(refused(&ended, 6).contains(&advice), "{ended:#?}");
+    let download = ["tasks", "download", &only(&client), "-o", "x.mp4"];
+    assert_eq!(done(&client, folder.path(), &download).ok(), "x.mp4\n");
+    assert_film(&folder.path().join("x.mp4"), (480, 480));
 }
 
 #[test]
