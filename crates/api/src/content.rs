@@ -19,6 +19,7 @@ use crate::conditional::{Condition, names};
 use crate::error::ApiError;
 use crate::files::{KEEPABLE, Variant};
 use crate::path_id::PathId;
+use crate::prefer::{self, PREFERENCE_APPLIED};
 use crate::preview::preview;
 use crate::range::{Stretch, stretch};
 use crate::redirect::redirect;
@@ -36,7 +37,8 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
 /// and `thumbnail_url` of a task object work. With results in S3, the answer to `GET` may be a 307
 /// to a signed S3 URL that is valid for five minutes. While the task runs, `thumbnail` is its
 /// latest
-/// preview, if there is one: at most 320 pixels wide or high, with `Cache-Control: no-store`.
+/// preview, if there is one: at most 320 pixels wide or high, with `Cache-Control: no-store`. With
+/// `Prefer: return=minimal`, a preview that does not exist yet is 204 instead of `video_not_ready`.
 #[utoipa::path(
     get,
     path = "/v1/videos/{id}/content",
@@ -51,6 +53,7 @@ const NOT_READY_RETRY_SECONDS: u64 = 2;
         (status = 200, description = "The bytes.", content(
             (Vec<u8> = "video/mp4"), (Vec<u8> = "image/webp"), (Vec<u8> = "image/jpeg"),
         )),
+        (status = 204, description = "There is no preview yet, and `Prefer: return=minimal` was sent."),
         (status = 206, description = "The requested range of the bytes."),
         (status = 307, description = "Redirect to the URL of the bytes, which is valid for a few minutes."),
         (status = 304, description = "The client already has these bytes."),
@@ -77,12 +80,33 @@ pub(crate) async fn content(
     if let Some(preview) = preview(&api, &task, variant).await? {
         return Ok(preview);
     }
-    let file = file(&task, variant)?;
+    let file = match file(&task, variant) {
+        Err(error) if is_awaited(&error, variant) && prefer::is_minimal(&headers) => {
+            return Ok(no_preview());
+        }
+        found => found?,
+    };
     let asked = Asked {
         method: &method,
         headers: &headers,
     };
     send(&api, &task, variant, file, asked).await
+}
+
+/// Whether a refusal says of a preview that it does not exist yet.
+fn is_awaited(error: &ApiError, variant: Variant) -> bool {
+    variant == Variant::Thumbnail && error.code() == ErrorCode::VideoNotReady
+}
+
+/// Nothing, for a client that looks again later: browsers write every 4xx into their console.
+fn no_preview() -> Response {
+    let applied = HeaderValue::from_static("return=minimal");
+    let no_store = HeaderValue::from_static("no-store");
+    let headers = [
+        (PREFERENCE_APPLIED, applied),
+        (header::CACHE_CONTROL, no_store),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
 }
 
 /// The parts of a request that decide which file is sent.

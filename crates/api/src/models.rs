@@ -30,6 +30,10 @@ pub(crate) struct Model {
     /// accepted and wait.
     #[schema(example = true)]
     available: bool,
+    /// The engine that makes the model's videos, by its configured name. `storyboard` is the built-in
+    /// one, which sketches by rules.
+    #[schema(example = "storyboard")]
+    engine: String,
     /// The model's capabilities.
     capabilities: Capabilities,
 }
@@ -55,6 +59,7 @@ impl Model {
             created: 0,
             owned_by: "kinora",
             aliases: card.aliases.clone(),
+            engine: card.engine.clone(),
             available: api.availability.serves(&card.id).await,
             capabilities: card.capabilities.clone(),
         }

@@ -1,4 +1,5 @@
-//! Parses the `Prefer` header (RFC 7240). The only supported preference is `wait`, in seconds.
+//! Parses the `Prefer` header (RFC 7240). The supported preferences are `wait`, in seconds, and
+//! `return=minimal`.
 
 use std::time::Duration;
 
@@ -12,24 +13,33 @@ pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("prefe
 /// How long the client is willing to wait for a change, at most [`WAIT_SECONDS_MAX`]. Invalid
 /// preferences are ignored, as the RFC allows.
 pub(crate) fn wait(headers: &HeaderMap) -> Option<Duration> {
-    let lines = headers.get_all(PREFER).iter();
-    let texts = lines.filter_map(|line| line.to_str().ok());
-    let mut preferences = texts.flat_map(|text| text.split(','));
-    let wait = preferences.find_map(|preference| {
-        // Parameters follow a semicolon; `wait` has none.
-        let (name, value) = preference.split(';').next()?.split_once('=')?;
-        name.trim()
-            .eq_ignore_ascii_case("wait")
-            .then(|| value.trim())
-    })?;
-    let digits = wait
-        .strip_prefix('"')
-        .and_then(|quoted| quoted.strip_suffix('"'))
-        .unwrap_or(wait);
+    let digits = value(headers, "wait")?;
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     // A number too large for `u64` is simply a long time.
     let seconds = is_number.then(|| digits.parse().unwrap_or(u64::MAX))?;
     Some(Duration::from_secs(seconds.min(WAIT_SECONDS_MAX)))
+}
+
+/// Whether the client prefers an answer without a body to one that only says that there is nothing.
+pub(crate) fn is_minimal(headers: &HeaderMap) -> bool {
+    value(headers, "return") == Some("minimal")
+}
+
+/// The value of the first preference `wanted`, without its quotes.
+fn value<'h>(headers: &'h HeaderMap, wanted: &str) -> Option<&'h str> {
+    let lines = headers.get_all(PREFER).iter();
+    let texts = lines.filter_map(|line| line.to_str().ok());
+    let mut preferences = texts.flat_map(|text| text.split(','));
+    let value = preferences.find_map(|preference| {
+        // Parameters follow a semicolon; none of ours has any.
+        let (name, value) = preference.split(';').next()?.split_once('=')?;
+        let is_wanted = name.trim().eq_ignore_ascii_case(wanted);
+        is_wanted.then(|| value.trim())
+    })?;
+    let unquoted = value
+        .strip_prefix('"')
+        .and_then(|quoted| quoted.strip_suffix('"'));
+    Some(unquoted.unwrap_or(value))
 }
 
 #[cfg(test)]
@@ -59,6 +69,20 @@ mod tests {
             (&["wait=99999999999999999999999"], 60),
         ] {
             assert_eq!(seconds(lines), Some(wanted), "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn a_minimal_answer_is_asked_for_by_name() {
+        for (line, wanted) in [
+            ("return=minimal", true),
+            ("wait=1, Return=\"minimal\"", true),
+            ("return=representation", false),
+            ("minimal", false),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(PREFER, HeaderValue::from_static(line));
+            assert_eq!(is_minimal(&headers), wanted, "{line}");
         }
     }
 

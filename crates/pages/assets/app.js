@@ -2,6 +2,7 @@
 
 import { ApiError, models as fetchModels, read, sleep } from "./core/api.js";
 import { announce, announcers, h } from "./core/dom.js";
+import { reasonOf } from "./core/failure.js";
 import { isUnfinished, shortened } from "./core/format.js";
 import * as live from "./core/live.js";
 import { leave, saveKey, savedKey, takeNotice } from "./core/session.js";
@@ -129,7 +130,7 @@ function tellEnds() {
       else if (open.delete(id) && task.error?.code !== "cancelled") {
         const name = shortened(task.prompt, 60);
         if (task.status === "completed") announce(`Finished: ${name}`);
-        else toast(`Failed: ${name}. ${task.error?.message ?? ""}`, { isError: true });
+        else toast(`Failed: ${name}. ${reasonOf(task)}`, { isError: true });
       }
     }
   });

@@ -1,4 +1,4 @@
-/** @file The sign-in: a key, kept for as long as the tab is open. */
+/** @file The sign-in: a key, kept for as long as the tab is open, or until the sign-out. */
 
 import { ApiError, models } from "./core/api.js";
 import { announce, h, setText } from "./core/dom.js";
@@ -30,6 +30,7 @@ export function signIn(onDone, reason = "") {
       required: true,
     }),
   );
+  const stays = h("input", { type: "checkbox", id: "stays" });
   const button = h("button", { type: "submit", class: "button is-primary is-wide" }, "Sign in");
   const form = h(
     "form",
@@ -37,11 +38,12 @@ export function signIn(onDone, reason = "") {
     h("h1", { class: "name" }, h("span", { class: "mark", "aria-hidden": "true" }), "Kinora ", h("span", {}, "Studio")),
     reason && h("p", { class: "notice" }, reason),
     key.root,
+    h("div", { class: "check" }, stays, h("label", { for: "stays" }, "Stay signed in on this browser")),
     button,
     h(
       "p",
       { class: "hint" },
-      "The key stays in this tab and is forgotten with it. The service printed a first key at its first start; ",
+      "Otherwise the key is forgotten with this tab. The service printed a first key at its first start; ",
       h("code", {}, "kinora keys create"),
       " makes more.",
     ),
@@ -56,7 +58,7 @@ export function signIn(onDone, reason = "") {
     setText(button, "Signing in…");
     try {
       const found = await models(text);
-      saveKey(text);
+      saveKey(text, stays.checked);
       onDone(found);
     } catch (error) {
       refuse(words(error));

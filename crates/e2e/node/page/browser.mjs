@@ -83,8 +83,8 @@ export async function open({
   const wrong = [];
   page.on("pageerror", (error) => wrong.push(`error: ${error.stack}`));
   page.on("console", (message) => {
-    // The first look without a key, previews that do not exist yet, and a service without a stream.
-    const usual = /status of (401|409)/.test(message.text()) || message.location().url.endsWith("/v1/videos/events");
+    // The first look without a key, and a service without a stream.
+    const usual = /status of 401/.test(message.text()) || message.location().url.endsWith("/v1/videos/events");
     if (message.type() === "error" && !usual && !expected.test(message.text()))
       wrong.push(`console: ${message.text()}`);
   });

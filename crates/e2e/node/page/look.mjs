@@ -166,10 +166,16 @@ async function everyPoster(page) {
   assert(seen.posters === TASKS && seen.addresses === TASKS, JSON.stringify(seen));
 }
 
-/** What axe-core finds serious or critical. */
-async function judge(page, where) {
+/**
+ * What axe-core finds serious or critical, also whether the names of controls hold the words that are seen. Where colours
+ * are forced, it takes the page's own for those of the text, which the system has replaced.
+ */
+export async function judge(page, where) {
   await page.evaluate(AXE);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  const isForced = await page.evaluate(() => matchMedia("(forced-colors: active)").matches);
+  const rules = { "label-content-name-mismatch": { enabled: true }, "color-contrast": { enabled: !isForced } };
+  const options = { resultTypes: ["violations"], rules };
+  const { violations } = await page.evaluate((options) => globalThis.axe.run(document, options), options);
   const bad = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
   const words = bad.map(
     (one) =>
@@ -189,6 +195,9 @@ export async function accessible() {
     const name = `${width} ${dark ? "dark" : "light"}`;
     const { page, close } = await open({ width, dark });
     await judge(page, `sign-in ${name}`);
+    await page.emulateMedia({ forcedColors: "active" });
+    await judge(page, `sign-in ${name}, forced colours`);
+    await page.emulateMedia({ forcedColors: "none" });
     await signIn(page);
     await page.locator(".tile[data-status=completed]").first().waitFor();
     await page.locator(".tile[data-status=failed]").first().waitFor();

@@ -132,12 +132,13 @@ export async function cancel() {
   await question.getByText("will not be made").waitFor();
   await question.getByRole("button", { name: "Cancel video" }).click();
   await page.locator(".viewer[open] .status", { hasText: "Cancelled" }).waitFor();
-  await page.keyboard.press("ArrowRight");
+  // What is being made comes first.
+  await page.keyboard.press("ArrowLeft");
   await page.getByRole("progressbar").waitFor();
   // The key that compares finished videos does nothing here.
   await page.keyboard.press("x");
   await page.keyboard.press("Delete");
-  assert(await hasFocus(question.getByRole("button", { name: "Go on" })), "the question begins at what is lost");
+  assert(await hasFocus(question.getByRole("button", { name: "Keep making it" })), "the question begins at what is lost");
   await page.keyboard.press("Enter");
   await question.waitFor({ state: "detached" });
   await page.getByRole("progressbar").waitFor();

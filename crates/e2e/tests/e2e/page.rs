@@ -187,6 +187,53 @@ fn pictures_and_sounds_are_shown_judged_and_used() {
 }
 
 #[test]
+fn what_was_typed_is_kept_and_nothing_right_looks_wrong() {
+    plain("form_kept");
+}
+
+#[test]
+fn who_stays_signed_in_is_so_in_other_tabs_until_the_sign_out() {
+    plain("stays");
+}
+
+#[test]
+fn a_long_prompt_leaves_its_actions_in_sight() {
+    let server = Server::start();
+    let client = server.newcomer();
+    for prompt in [
+        format!("A long story {}", "of a kite over a beach, ".repeat(166)),
+        "A short one".to_owned(),
+    ] {
+        let mut body = quick("kinora-b1");
+        body["prompt"] = json!(prompt.trim());
+        client.wait_completed(client.submit(&body).id());
+    }
+    scenario("long_prompt", &client, |_| ());
+}
+
+#[test]
+fn many_waiting_tasks_are_one_strip() {
+    // The first one is worked on all the time.
+    let server = narrow().set("LONG_CLIP_FRAME_MS", 1_000).start();
+    let client = server.newcomer();
+    let mut body = slow();
+    client.wait_working(client.submit(&body).id());
+    for number in 1..=6 {
+        body["prompt"] = json!(format!("Number {number}"));
+        client.submit(&body);
+    }
+    scenario("queue", &client, |_| ());
+}
+
+#[test]
+fn forced_colours_show_what_is_chosen() {
+    let server = Server::start();
+    let client = server.newcomer();
+    furnish(&client);
+    scenario("forced_colours", &client, |_| ());
+}
+
+#[test]
 fn a_running_video_shows_its_progress_and_can_be_cancelled() {
     // The whole scenario happens during one clip.
     let server = narrow().set("LONG_CLIP_FRAME_MS", 150).start();

@@ -42,6 +42,16 @@ fn while_a_video_is_made_its_thumbnail_is_the_latest_preview() {
     );
     let waiting = client.submit(&quick("kinora-a1"));
     thumbnail(&client, waiting.id()).refused(409, "video_not_ready");
+    // A browser would write each refusal into its console.
+    let quiet = |variant: &str| {
+        let target = format!("/v1/videos/{}/content?variant={variant}", waiting.id());
+        let request = client.request("GET", &target);
+        request.header("prefer", "return=minimal").send()
+    };
+    let nothing = quiet("thumbnail");
+    assert_eq!((nothing.status, nothing.body.len()), (204, 0));
+    assert_eq!(nothing.header("preference-applied"), Some("return=minimal"));
+    quiet("video").refused(409, "video_not_ready");
 
     client.post(&format!("/v1/videos/{id}/cancel")).video();
     thumbnail(&client, id).refused(409, "video_failed");

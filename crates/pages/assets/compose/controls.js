@@ -21,10 +21,11 @@ export function remark(controls) {
     show(text, isError = false) {
       setText(root, text);
       root.hidden = !text;
-      root.classList.toggle("is-error", isError);
+      const isWrong = isError && text !== "";
+      root.classList.toggle("is-error", isWrong);
       for (const control of controls) {
         setAttribute(control, "aria-describedby", text ? root.id : null);
-        setAttribute(control, "aria-invalid", isError ? "true" : null);
+        setAttribute(control, "aria-invalid", isWrong ? "true" : null);
       }
     },
   };

@@ -2,13 +2,15 @@
 
 import { ApiError, submit } from "../core/api.js";
 import { announce, h, icon, setAttribute, setText } from "../core/dom.js";
+import { inWords } from "../core/failure.js";
 import { plural, shortened } from "../core/format.js";
 import { SEND } from "../core/keyboard.js";
 import { whyNot } from "../core/models.js";
 import { bodyOf } from "../core/request.js";
-import { rememberRequest } from "../core/session.js";
+import { keepForm, keptForm, rememberRequest } from "../core/session.js";
 import * as tasks from "../core/tasks.js";
-import { choices, field, remark, toggle } from "./controls.js";
+import { field, remark, toggle } from "./controls.js";
+import { modelChoice } from "./model.js";
 import { picturesPart } from "./pictures.js";
 import { fitted, shapePart, sizeOf } from "./shape.js";
 import { sourcePart } from "./source.js";
@@ -20,15 +22,13 @@ import { firstMissing, formOf, fresh, possibleWay, seedComplaint } from "./state
 
 const PROMPT_MAX = 5000;
 const NEGATIVE_MAX = 2500;
-/** Up to so many models are buttons beside each other; more are a list. */
-const BUTTONS_MAX = 3;
 
 /**
  * @param {Model[]} models
  * @param {{onSubmitted: (task: Task) => void, onClose: () => void}} events
  */
 export function composer(models, { onSubmitted, onClose }) {
-  let form = fresh(models[0]);
+  let form = { ...fresh(models[0]), ...keptForm() };
   let isSending = false;
   const model = () => models.find((one) => one.id === form.model) ?? models[0];
 
@@ -39,6 +39,7 @@ export function composer(models, { onSubmitted, onClose }) {
     h("textarea", {
       class: "input prompt",
       rows: 4,
+      dir: "auto",
       maxlength: PROMPT_MAX,
       required: true,
       id: "prompt",
@@ -59,6 +60,7 @@ export function composer(models, { onSubmitted, onClose }) {
     h("textarea", {
       class: "input",
       rows: 2,
+      dir: "auto",
       maxlength: NEGATIVE_MAX,
       placeholder: "rain, fog",
       oninput: () => change({ negative: negative.control.value }),
@@ -120,6 +122,7 @@ export function composer(models, { onSubmitted, onClose }) {
     if (part.source && !model().capabilities.edit)
       form.model = models.find((one) => one.capabilities.edit)?.id ?? form.model;
     form = { ...form, ...fitted(form, model().capabilities), pictures: possibleWay(form, model()) };
+    keepForm(form);
     show();
   }
 
@@ -183,7 +186,8 @@ export function composer(models, { onSubmitted, onClose }) {
   /** Shows a refusal where it belongs. @param {string} param @param {string} message @param {ApiError} [error] */
   function complain(param, message, error) {
     const control = find(param);
-    const text = error?.retrySeconds ? `${message} Try again in ${error.retrySeconds} s.` : message;
+    const words = inWords(message, param);
+    const text = error?.retrySeconds ? `${words} Try again in ${error.retrySeconds} s.` : words;
     (control?.remark ?? failure).show(text, true);
     announce(text, "assertive");
     if (param === "seed" || param === "negative_prompt") more.open = true;
@@ -200,7 +204,10 @@ export function composer(models, { onSubmitted, onClose }) {
     return pictures.find(param) ?? shape.find(param);
   }
 
-  change({});
+  more.open = Boolean(form.seed || form.negative);
+  change({ model: model().id });
+  // What others have made since tells more of the models.
+  tasks.listen(() => modelPart.show(form, model()));
   return {
     root,
     focus: () => prompt.control.focus(),
@@ -227,40 +234,5 @@ export function composer(models, { onSubmitted, onClose }) {
       modelPart.show(form, model());
     },
     canEdit: models.some((one) => one.capabilities.edit),
-  };
-}
-
-/**
- * The choice of a model.
- * @param {Model[]} models
- * @param {(value: string) => void} onChange
- */
-function modelChoice(models, onChange) {
-  const isFew = models.length <= BUTTONS_MAX;
-  const buttons = isFew ? choices("Model", onChange) : null;
-  const select = h(
-    "select",
-    { class: "input", onchange: () => onChange(select.value) },
-    models.map((one) => h("option", { value: one.id }, one.id)),
-  );
-  const part = buttons ?? field("Model", select);
-  return {
-    root: part.root,
-    /** @param {Form} form @param {Model} model */
-    show(form, model) {
-      const reason = (/** @type {Model} */ one) =>
-        form.source && !one.capabilities.edit ? `${one.id} makes no edits.` : "";
-      if (buttons)
-        buttons.show(
-          models.map((one) => ({ value: one.id, label: one.id, reason: reason(one) })),
-          model.id,
-        );
-      else {
-        select.value = model.id;
-        for (const option of select.options)
-          option.disabled = models.some((one) => one.id === option.value && reason(one));
-      }
-      if (!model.available) part.remark.show("No worker serves this model now; a task will wait for one.");
-    },
   };
 }

@@ -10,7 +10,7 @@ import { field } from "./controls.js";
 /** @param {(change: Partial<Form>) => void} change */
 export function sourcePart(change) {
   const picture = h("img", { alt: "", class: "source-picture" });
-  const words = h("span", { class: "source-words" });
+  const words = h("span", { class: "source-words", dir: "auto" });
   const stop = h(
     "button",
     {

@@ -192,7 +192,9 @@ export async function submit(body, onRetry) {
  */
 export async function picture(id, variant) {
   const path = `v1/videos/${id}/content?variant=${variant}`;
-  const response = await send(path, { headers: { "if-none-match": '"none"' }, cache: "no-store" });
+  const headers = { "if-none-match": '"none"', prefer: "return=minimal" };
+  const response = await send(path, { headers, cache: "no-store" });
+  if (response.status === 204) throw new ApiError(204, { message: "There is no picture yet." });
   return URL.createObjectURL(await response.blob());
 }
 

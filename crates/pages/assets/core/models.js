@@ -3,6 +3,8 @@
  * of the form is off.
  */
 
+import { plural } from "./format.js";
+
 /**
  * @typedef {object} Capabilities
  * @property {string[]} sizes
@@ -22,7 +24,7 @@
  * @property {boolean} edit
  */
 
-/** @typedef {{id: string, available: boolean, capabilities: Capabilities}} Model */
+/** @typedef {{id: string, available: boolean, engine?: string, capabilities: Capabilities}} Model */
 
 const NAMED = ["21:9", "16:9", "4:3", "1:1", "3:4", "9:16"];
 /** The short sides that the API knows by a name. */
@@ -105,6 +107,22 @@ export const pictureWays = (can) => [
   { value: "both", label: "First + last", takes: can.first_frame && can.last_frame },
   { value: "references", label: "References", takes: can.reference_images_max > 0 },
 ];
+
+/** What a model can do beyond a video of words, in one line. @param {Capabilities} can */
+export function strengths(can) {
+  const parts = [
+    can.first_frame && (can.last_frame ? "first and last frames" : "a first frame"),
+    can.reference_images_max > 0 && `up to ${plural(can.reference_images_max, "reference picture")}`,
+    can.reference_audios_max > 0 && `sounds to follow`,
+    can.audio_output && "a sound track",
+    can.draft && "drafts",
+    can.edit && "edits",
+  ].filter(Boolean);
+  const last = parts.pop();
+  const list = parts.length ? `${parts.join(", ")} and ${last}` : last;
+  const span = `${can.seconds_min} to ${can.seconds_max} s`;
+  return list ? `${span}, with ${list}.` : `${span}.`;
+}
 
 /**
  * Names the models that have a feature, for a control that the chosen model lacks.

@@ -1,28 +1,49 @@
 /**
- * @file What lasts as long as the browser's tab: the key, and the requests that this tab has sent. The service's task
- * object doesn't show references and some settings; the remembered request lets us send them again.
+ * @file What lasts as long as the browser's tab: the key, the form as it was left, and the requests that this tab has
+ * sent. The service's task object doesn't show references and some settings; the remembered request lets us send them
+ * again. Only the key may last longer, where its user has said so.
  */
 
 const KEY = "kinora.key";
 const REQUESTS = "kinora.requests";
 const NOTICE = "kinora.notice";
+const FORM = "kinora.form";
 const REQUESTS_MAX = 200;
 
 /** The key; empty where the service needs none, `null` before the sign-in. */
-export const savedKey = () => sessionStorage.getItem(KEY);
+export const savedKey = () => sessionStorage.getItem(KEY) ?? localStorage.getItem(KEY);
 
-/** @param {string} key */
-export const saveKey = (key) => sessionStorage.setItem(KEY, key);
+/** @param {string} key @param {boolean} [stays] for other tabs and later visits too */
+export const saveKey = (key, stays = false) => (stays ? localStorage : sessionStorage).setItem(KEY, key);
 
 /**
- * Forgets everything, and loads the page anew, so that nothing of it stays in memory.
- * @param {string} [notice] what the sign-in then says
+ * Forgets everything, and loads the page anew, so that nothing of it stays in memory. Who has to sign in again finds
+ * the form as it was left.
+ * @param {string} [notice] why the sign-in is needed again
  */
 export function leave(notice) {
+  const form = sessionStorage.getItem(FORM);
   sessionStorage.clear();
+  localStorage.removeItem(KEY);
   if (notice) sessionStorage.setItem(NOTICE, notice);
+  if (notice && form) sessionStorage.setItem(FORM, form);
   location.replace(location.pathname);
 }
+
+/**
+ * Keeps the form for a reload of this tab.
+ * @param {import("./request.js").Form} form
+ */
+export function keepForm(form) {
+  try {
+    sessionStorage.setItem(FORM, JSON.stringify(form));
+  } catch {
+    sessionStorage.removeItem(FORM);
+  }
+}
+
+/** The form as this tab left it. @returns {Partial<import("./request.js").Form>} */
+export const keptForm = () => parsed(FORM);
 
 /** What the sign-in says after {@link leave}; once. */
 export function takeNotice() {
@@ -32,9 +53,12 @@ export function takeNotice() {
 }
 
 /** @returns {Record<string, Record<string, unknown>>} */
-function requests() {
+const requests = () => parsed(REQUESTS);
+
+/** @param {string} name */
+function parsed(name) {
   try {
-    return JSON.parse(sessionStorage.getItem(REQUESTS) ?? "{}");
+    return JSON.parse(sessionStorage.getItem(name) ?? "{}");
   } catch {
     return {};
   }

@@ -1,4 +1,7 @@
-/** @file The gallery: all tasks of the project, newest first, with a filter and a search. */
+/**
+ * @file The gallery: the tasks of the project, with a filter and a search. What is being made comes first, then the
+ * newest; many tasks that wait are one strip.
+ */
 
 import { h, icon, reconcile, setText } from "../core/dom.js";
 import { isCancelled, isUnfinished, plural } from "../core/format.js";
@@ -8,12 +11,15 @@ import { emptyState } from "./empty.js";
 import { moveFocus } from "./focus.js";
 import * as previews from "./previews.js";
 import { tile } from "./tile.js";
+import { waitingStrip } from "./waiting.js";
 
 /** @typedef {import("../core/api.js").Task} Task */
 
 /** Tiles that are made in one go: more would hold up a frame. */
 const CHUNK = 30;
 const CLOCK_MS = 1000;
+/** More waiting tasks would be a wall of empty frames. */
+const WAITING_MAX = 3;
 /** The smallest step of "3 min ago". */
 const AGE_MS = 60_000;
 
@@ -68,6 +74,7 @@ export function gallery(events) {
     ),
   );
   const grid = h("ul", { class: "grid", "aria-label": "Videos" });
+  const strip = waitingStrip(events.onOpen);
   const empty = emptyState(events.onCreate, () => (clear(), search.focus()));
   const older = h(
     "button",
@@ -85,6 +92,7 @@ export function gallery(events) {
       h("div", { class: "search" }, icon("search"), search),
     ),
     found,
+    strip.root,
     empty.root,
     grid,
     older,
@@ -105,8 +113,17 @@ export function gallery(events) {
     return tasks.all().filter((task) => accepts(task) && (!query || matches(task, query)));
   }
 
+  /** The tasks that are shown, and those that wait in the strip. */
+  function parted() {
+    const [running, queued, ended] = [/** @type {Task[]} */ ([]), /** @type {Task[]} */ ([]), /** @type {Task[]} */ ([])];
+    for (const task of wanted()) (task.status === "queued" ? queued : isUnfinished(task) ? running : ended).push(task);
+    const isMany = queued.length > WAITING_MAX;
+    return { shown: [...running, ...(isMany ? [] : queued), ...ended], waiting: isMany ? queued : [] };
+  }
+
   function draw() {
-    const shown = wanted();
+    const { shown, waiting } = parted();
+    strip.show(waiting);
     reconcile(
       grid,
       tiles,
@@ -114,8 +131,8 @@ export function gallery(events) {
       (id) => tile(id, events),
     );
     if (shown.length > shownMax) whenIdle(more);
-    drawBar(shown.length);
-    empty.show(isLoaded && !shown.length ? (tasks.count() ? "nothing-found" : "nothing-yet") : "", filter, search.value.trim());
+    drawBar(shown.length + waiting.length);
+    empty.show(isLoaded && !shown.length && !waiting.length ? (tasks.count() ? "nothing-found" : "nothing-yet") : "", filter, search.value.trim());
     older.hidden = !isLoaded || !live.hasOlder();
   }
 
@@ -136,7 +153,9 @@ export function gallery(events) {
     FILTERS.forEach(([name, , accepts], n) => {
       const number = known.filter(accepts).length;
       tabs[n].setAttribute("aria-pressed", String(name === filter));
-      setText(tabs[n].lastElementChild, number ? String(number) : "");
+      // More may come while older pages load, and beyond those that are loaded.
+      const more = isLoaded && !live.hasOlder() ? "" : "+";
+      setText(tabs[n].lastElementChild, number ? `${number}${more}` : "");
       tabs[n].hidden = !number && name !== "all" && name !== filter;
     });
     setText(found, query || filter !== "all" ? `${plural(count, "video")} shown.` : "");
@@ -164,7 +183,7 @@ export function gallery(events) {
       draw();
     },
     /** The ids as shown now, for the way from one video to the next. */
-    order: () => wanted().map((task) => task.id),
+    order: () => parted().shown.map((task) => task.id),
     /** @param {string} id */
     focus: (id) => tiles.get(id)?.open.focus({ preventScroll: false }),
     /** The picture of a task, if it is shown. @param {string} id */

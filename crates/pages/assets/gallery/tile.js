@@ -2,6 +2,8 @@
 
 import { here } from "../core/api.js";
 import { h, icon, setAttribute, setStyle, setText } from "../core/dom.js";
+import { SKETCH, sketches } from "../core/experience.js";
+import { reasonOf } from "../core/failure.js";
 import { ago, isUnfinished, length, shortened, sides, statusWord } from "../core/format.js";
 import { sizeName } from "../core/models.js";
 import * as tasks from "../core/tasks.js";
@@ -35,10 +37,13 @@ export function tile(id, { onOpen, onCompare }) {
   const bar = h("span", { class: "bar" }, h("span", { class: "bar-fill" }));
   const state = h("span", { class: "frame-state" }, h("span", { class: "frame-words" }), bar);
   const frame = h("span", { class: "frame" }, empty, image, state);
-  const words = h("span", { class: "tile-words" });
+  const words = h("span", { class: "tile-words", dir: "auto" });
   // Not on the picture: an engine may have written there itself.
   const known = h("span");
-  const meta = h("span", { class: "tile-facts" }, badge, known);
+  const sketch = h("span", { class: "badge", title: SKETCH }, "sketch");
+  // What is seen is the name of the button; the state, which its picture shows, is only heard.
+  const heard = h("span", { class: "unseen" });
+  const meta = h("span", { class: "tile-facts" }, badge, sketch, known, heard);
   const open = h(
     "button",
     { type: "button", class: "tile-open", "data-id": id, onclick: () => onOpen(id) },
@@ -78,7 +83,7 @@ export function tile(id, { onOpen, onCompare }) {
       task.status === "failed"
         ? task.error?.code === "cancelled"
           ? "Cancelled"
-          : (task.error?.message ?? "Failed")
+          : reasonOf(task) || "Failed"
         : "";
     empty.replaceChildren(
       ...(text ? [icon(task.error?.code === "cancelled" ? "close" : "fail"), h("span", {}, shortened(text, 120))] : []),
@@ -90,14 +95,7 @@ export function tile(id, { onOpen, onCompare }) {
     const task = tasks.get(id);
     if (!task) return;
     setText(known, facts(task));
-    const parts = [
-      shortened(task.prompt, 100),
-      kind(task),
-      statusWord(task),
-      status === "failed" ? task.error?.message : "",
-      isUnfinished(task) ? "" : facts(task),
-    ];
-    setAttribute(open, "aria-label", parts.filter(Boolean).join(", "));
+    setText(heard, ` ${statusWord(task)}`);
   }
 
   function update() {
@@ -113,6 +111,7 @@ export function tile(id, { onOpen, onCompare }) {
     showState(task);
     setText(badge, kind(task));
     badge.hidden = !kind(task);
+    sketch.hidden = !sketches(task.engine);
     setText(words, shortened(task.prompt, 140));
     compare.hidden = status !== "completed";
     setAttribute(compare, "aria-label", `Compare: ${shortened(task.prompt, 100)}`);

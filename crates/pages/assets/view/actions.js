@@ -83,7 +83,7 @@ async function discard(task, desk) {
 async function stop(task) {
   const lost = task.progress ? `“${shortened(task.prompt, 60)}” is ${task.progress} % done; that is lost.` : "";
   const text = lost || `“${shortened(task.prompt, 60)}” will not be made.`;
-  if (!(await confirm("Cancel this video?", text, "Cancel video", "Go on"))) return;
+  if (!(await confirm("Cancel this video?", text, "Cancel video", "Keep making it"))) return;
   await showing(async () => {
     tasks.put([await api.cancel(task.id)]);
     toast("Cancelled.");

@@ -5,6 +5,8 @@
 
 import { here } from "../core/api.js";
 import { h, icon, setAttribute, setStyle, setText } from "../core/dom.js";
+import { SKETCH, sketches } from "../core/experience.js";
+import { reasonOf } from "../core/failure.js";
 import { isCancelled, isUnfinished, sides, statusWord } from "../core/format.js";
 import * as tasks from "../core/tasks.js";
 import * as previews from "../gallery/previews.js";
@@ -14,6 +16,7 @@ import { closeButton, dialog } from "./dialog.js";
 import { factList, factsOf } from "./facts.js";
 import { hasKeys } from "./help.js";
 import { player } from "./player.js";
+import { promptTitle } from "./prompt.js";
 
 /** @typedef {import("../core/api.js").Task} Task */
 
@@ -119,7 +122,7 @@ export function viewer(desk, { order, onClosed }) {
           "div",
           { class: "stage-failed" },
           icon(isCancelled(task) ? "close" : "fail"),
-          h("p", {}, task.error?.message ?? "It failed."),
+          h("p", {}, reasonOf(task) || "It failed."),
         ),
       ];
     }
@@ -169,11 +172,16 @@ export function viewer(desk, { order, onClosed }) {
     );
     side.replaceChildren(
       h(
-        "p",
-        { class: "status", "data-status": task.status },
-        task.draft ? `Draft · ${statusWord(task)}` : statusWord(task),
+        "div",
+        { class: "status-line" },
+        h(
+          "p",
+          { class: "status", "data-status": task.status },
+          task.draft ? `Draft · ${statusWord(task)}` : statusWord(task),
+        ),
+        sketches(task.engine) && h("span", { class: "badge", title: SKETCH }, "sketch"),
       ),
-      h("h2", { class: "side-prompt", tabindex: -1 }, task.prompt),
+      promptTitle(task),
       failure(task),
       h("div", { class: "actions" }, actions),
       origin(task),
@@ -257,7 +265,7 @@ function failure(task) {
   return h(
     "div",
     { class: "notice is-error" },
-    h("p", {}, task.error?.message),
+    h("p", {}, reasonOf(task)),
     h("p", { class: "hint" }, [task.error?.code, task.error?.param].filter(Boolean).join(" · ")),
   );
 }
