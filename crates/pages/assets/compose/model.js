@@ -1,7 +1,7 @@
 /** @file The choice of a model, and what the page knows of the chosen one. */
 
 import { h, setText } from "../core/dom.js";
-import { lately, sketches } from "../core/experience.js";
+import { engineOf, lately, sketches } from "../core/experience.js";
 import { span } from "../core/format.js";
 import { strengths } from "../core/models.js";
 import { choices, field } from "./controls.js";
@@ -47,7 +47,7 @@ export function modelChoice(models, onChange) {
           option.disabled = models.some((one) => one.id === option.value && reason(one));
       }
       if (!model.available) part.remark.show("No worker serves this model now; a task will wait for one.");
-      setText(engine, engineWords(model));
+      setText(engine, engineWords(engineOf(model)));
       setText(strong, strengths(model.capabilities));
       const seconds = lately(model.id, form.draft && model.capabilities.draft);
       setText(time, seconds === undefined ? "" : `About ${span(seconds)} here lately.`);
@@ -56,6 +56,6 @@ export function modelChoice(models, onChange) {
   };
 }
 
-/** @param {Model} model */
-const engineWords = ({ engine }) =>
+/** @param {string} [engine] */
+const engineWords = (engine) =>
   sketches(engine) ? "Sketches: painted by rules in seconds, without a neural engine." : engine ? `Engine: ${engine}.` : "";

@@ -16,6 +16,12 @@ export const SKETCH = "sketch: this model has no neural engine";
 export const sketches = (engine = "") => engine.split("/")[0] === SKETCHER;
 
 /**
+ * The engine of a model: as it named itself in the newest task that has begun, otherwise by its name in the service.
+ * @param {import("./models.js").Model} model
+ */
+export const engineOf = ({ id, engine }) => tasks.all().find((task) => task.model === id && task.engine)?.engine ?? engine;
+
+/**
  * The seconds that the middle one of a model's newest videos took; `undefined` where there is none.
  * @param {string} model
  * @param {boolean} isDraft

@@ -38,7 +38,8 @@ export function inWords(message, param, code = "") {
   if (!param || !name) return message;
   const quoted = message.replaceAll(`'${param}'`, name);
   if (!quoted.startsWith(`${param}: `)) return quoted;
-  const verb = code === "reference_unreachable" ? "could not be fetched" : "cannot be used";
+  const isAway = code === "reference_unreachable" || code === "reference_timeout";
+  const verb = isAway ? "could not be fetched" : "cannot be used";
   return `${name} ${verb}: ${quoted.slice(param.length + 2)}`;
 }
 
