@@ -1,6 +1,6 @@
 /**
  * @file The gallery: the tasks of the project, with a filter and a search. What is being made comes first, then the
- * newest; many tasks that wait are one strip.
+ * newest; tasks that wait are one strip.
  */
 
 import { h, icon, reconcile, setText } from "../core/dom.js";
@@ -19,7 +19,7 @@ import { waitingStrip } from "./waiting.js";
 const CHUNK = 30;
 const CLOCK_MS = 1000;
 /** More waiting tasks would be a wall of empty frames. */
-const WAITING_MAX = 3;
+const WAITING_MAX = 1;
 /** The smallest step of "3 min ago". */
 const AGE_MS = 60_000;
 
@@ -185,7 +185,7 @@ export function gallery(events) {
     /** The ids as shown now, for the way from one video to the next. */
     order: () => parted().shown.map((task) => task.id),
     /** @param {string} id */
-    focus: (id) => tiles.get(id)?.open.focus({ preventScroll: false }),
+    focus: (id) => (tiles.get(id)?.open ?? strip.opener).focus({ preventScroll: false }),
     /** The picture of a task, if it is shown. @param {string} id */
     frame: (id) => tiles.get(id)?.frame,
     toTop() {

@@ -1,4 +1,4 @@
-/** @file Many waiting tasks as one strip, which opens into a list of lines. */
+/** @file Waiting tasks as one strip, which opens into a list of lines. */
 
 import { ApiError, cancel } from "../core/api.js";
 import { h, icon, reconcile, setAttribute, setText } from "../core/dom.js";
@@ -78,6 +78,7 @@ export function waitingStrip(onOpen) {
 
   return {
     root,
+    opener: show,
     /** @param {Task[]} queued none: there is no strip */
     show(queued) {
       waiting = [...queued].sort(byPlace);
