@@ -10,11 +10,11 @@ const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
 /// setting may have such a name, but hardly such a value too.
 pub(crate) fn is_service_link(rest: &str, value: &str) -> bool {
     // A Service called `kinora-api` makes KINORA_API_PORT.
-    let begins = std::iter::once(rest).chain(rest.match_indices('_').filter_map(|(at, _)| {
+    let mut begins = std::iter::once(rest).chain(rest.match_indices('_').filter_map(|(at, _)| {
         let (_, behind) = rest.split_at_checked(at + 1)?;
         Some(behind)
     }));
-    begins.into_iter().any(|name| is_part(name, value))
+    begins.any(|name| is_part(name, value))
 }
 
 /// Whether Kubernetes gives a Service a variable that ends so, with such a value.
