@@ -11,6 +11,10 @@ pub enum WarningCode {
     SeedIgnored,
     /// Some words of the prompt were not drawn.
     NotDrawn,
+    /// Some words of the prompt were drawn as something near.
+    Approximated,
+    /// Some styles, qualities or relations of the prompt were not drawn.
+    StyleNotDrawn,
     /// Captions omit characters that no font has.
     CharactersNotSet,
     /// The colour profile of a picture was not applied.
@@ -22,6 +26,8 @@ impl WarningCode {
     pub const ALL: &'static [Self] = &[
         Self::SeedIgnored,
         Self::NotDrawn,
+        Self::Approximated,
+        Self::StyleNotDrawn,
         Self::CharactersNotSet,
         Self::ColourProfileIgnored,
     ];
@@ -31,6 +37,8 @@ impl WarningCode {
         match self {
             Self::SeedIgnored => "seed_ignored",
             Self::NotDrawn => "not_drawn",
+            Self::Approximated => "approximated",
+            Self::StyleNotDrawn => "style_not_drawn",
             Self::CharactersNotSet => "characters_not_set",
             Self::ColourProfileIgnored => "colour_profile_ignored",
         }
@@ -43,6 +51,10 @@ impl WarningCode {
                 "The engine takes no seed: the same request may give another video."
             }
             Self::NotDrawn => "The engine drew nothing for some words of the prompt.",
+            Self::Approximated => "The engine drew something near for some words of the prompt.",
+            Self::StyleNotDrawn => {
+                "The engine does not draw some styles, qualities or relations of the prompt."
+            }
             Self::CharactersNotSet => {
                 "Captions leave out characters of the prompt that no font here has."
             }

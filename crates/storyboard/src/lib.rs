@@ -65,7 +65,7 @@ pub use kind::StoryboardKind;
 pub use options::Options;
 pub use portrait::{label, nouns, portrait};
 #[doc(hidden)]
-pub use seen::{Seen, seen};
+pub use seen::{Seen, drawn_words, seen};
 pub use watermark::{Watermark, not_in_watermark, watermark};
 
 use kinora_contract::{VideoSpec, Warning};

@@ -41,3 +41,17 @@ pub fn seen(spec: &VideoSpec, frame: u32) -> Result<Vec<Seen>, EngineError> {
         })
         .collect())
 }
+
+/// The words of the prompt that the clip of `spec` draws.
+#[doc(hidden)]
+pub fn drawn_words(spec: &VideoSpec) -> Vec<String> {
+    let frames = Storyboard::default().plan(spec, &Materials::default());
+    let Ok(clip) = frames else {
+        return Vec::new();
+    };
+    let avoid = spec.negative_prompt.as_deref().unwrap_or_default();
+    let told = shots(&spec.prompt, avoid, &[clip.frames], clip.fps);
+    told.into_iter()
+        .flat_map(|shot| shot.reading.lost.drawn)
+        .collect()
+}

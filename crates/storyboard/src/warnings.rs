@@ -1,12 +1,12 @@
-//! Warnings of a task: words for which the engine draws nothing, figures that it leaves out, and characters that no
-//! font has. It reads the shots that the engine draws, and does not change the clip.
+//! Warnings of a task: words for which the engine draws nothing or something near, styles and relations, figures that it
+//! leaves out, and characters that no font has. It reads the shots that the engine draws, and does not change the clip.
 
 use kinora_contract::{Inputs, VideoSpec, Warning, WarningCode};
 
 use kinora_engine::Job;
 
 use super::caption;
-use super::lexicon::{Language, Reading, is_read, language_of, shapes, word_for};
+use super::lexicon::{Language, Lost, Reading, is_read, language_of, shapes, word_for};
 use super::options::Options;
 use super::remake::Remake;
 use super::revise::{Change, removed_words};
@@ -24,49 +24,59 @@ const LISTED_MAX: usize = 20;
 
 /// The warnings of a request. `job` is its clip, `None` if it cannot be planned.
 pub(super) fn of(spec: &VideoSpec, job: Option<&Job<'_>>, options: &Options) -> Vec<Warning> {
-    let message = match (&spec.edit, &spec.inputs) {
-        (Some(_), _) => job.and_then(undrawn_by_edit),
-        (None, Inputs::Text) => job.and_then(undrawn),
-        (None, Inputs::Frames { .. } | Inputs::References { .. }) => unpainted(spec),
-    };
     let mut warnings = characters_not_set(spec, options);
-    warnings.extend(message.map(|message| Warning::new(WarningCode::NotDrawn, message)));
+    let not_drawn = |message: String| Warning::new(WarningCode::NotDrawn, message);
+    let language = language_of(&spec.prompt);
+    match (&spec.inputs, job) {
+        (Inputs::Frames { .. } | Inputs::References { .. }, _) if spec.edit.is_none() => {
+            warnings.extend(unpainted(spec).map(not_drawn));
+        }
+        (_, Some(job)) => match unread(spec, language) {
+            Some(message) => warnings.push(not_drawn(message)),
+            None if spec.edit.is_some() => warnings.extend(of_edit(job, language)),
+            None => warnings.extend(of_words(job, language)),
+        },
+        (_, None) => {}
+    }
     warnings
 }
 
-/// Names the nouns, actions and figures that a clip painted from words alone leaves out.
-fn undrawn(job: &Job<'_>) -> Option<String> {
+/// The warnings of a clip painted from words alone.
+fn of_words(job: &Job<'_>, language: Language) -> Vec<Warning> {
     let (spec, clip) = (job.spec, job.clip);
-    let language = language_of(&spec.prompt);
-    unread(spec, language).or_else(|| {
-        let shots = shots(&spec.prompt, avoided(spec), &[clip.frames], clip.fps);
-        let short = shots
-            .iter()
-            .flat_map(|shot| shortages(shot, &spec.prompt, spec.seed));
-        let short = counted(language, &spec.prompt, short);
-        let missed = shots.into_iter().flat_map(|shot| shot.reading.missed);
-        omissions(&unlike(missed.collect()), &short)
-    })
+    let shots = shots(&spec.prompt, avoided(spec), &[clip.frames], clip.fps);
+    let short = shots
+        .iter()
+        .flat_map(|shot| shortages(shot, &spec.prompt, spec.seed));
+    let short = counted(language, &spec.prompt, short);
+    let mut lost = Lost::default();
+    for shot in shots {
+        lost.missed.extend(shot.reading.lost.missed);
+        lost.near.extend(shot.reading.lost.near);
+        lost.styles.extend(shot.reading.lost.styles);
+    }
+    omissions(lost, &short)
 }
 
-/// Names the words of an edit that change nothing, and the figures that it leaves out.
-fn undrawn_by_edit(job: &Job<'_>) -> Option<String> {
+/// The warnings of an edit: words that change nothing, and figures that it leaves out.
+fn of_edit(job: &Job<'_>, language: Language) -> Vec<Warning> {
     let spec = job.spec;
-    let language = language_of(&spec.prompt);
-    unread(spec, language).or_else(|| {
-        let missed: Vec<String> = Change::read(&spec.prompt, avoided(spec)).missed().cloned().collect();
-        if let Some(remake) = Remake::of(job) {
-            let short = counted(language, &spec.prompt, remake.shortages());
-            return omissions(&unlike(missed), &short);
-        }
-        let asked = shapes(language, &spec.prompt, false);
-        let removed = shapes(language, &removed_words(&spec.prompt), true);
-        let named = listed(&unlike([asked, removed, missed].concat()), quoted)?;
-        Some(format!(
+    let lost = Change::read(&spec.prompt, avoided(spec)).lost();
+    if let Some(remake) = Remake::of(job) {
+        let short = counted(language, &spec.prompt, remake.shortages());
+        return omissions(lost, &short);
+    }
+    let asked = shapes(language, &spec.prompt, false);
+    let removed = shapes(language, &removed_words(&spec.prompt), true);
+    let named = listed(&unlike([asked, removed, lost.missed].concat()), quoted);
+    let message = named.map(|named| {
+        let message = format!(
             "The storyboard engine changes light, colours and weather of a video that it did not make from words \
              itself, and keeps every shape: it changed nothing for {named}."
-        ))
-    })
+        );
+        Warning::new(WarningCode::NotDrawn, message)
+    });
+    message.into_iter().collect()
 }
 
 /// For a clip that shows the client's pictures: says that the words add nothing to them.
@@ -91,17 +101,35 @@ fn avoided(spec: &VideoSpec) -> &str {
     spec.negative_prompt.as_deref().unwrap_or_default()
 }
 
-/// The message for `missed`, words without a drawing, and `short`, figures that are left out.
-fn omissions(missed: &[String], short: &[String]) -> Option<String> {
-    let missed = listed(missed, quoted).map(|words| format!("drew nothing for: {words}."));
+/// The warnings for the words of `lost`, and for `short`, figures that are left out.
+fn omissions(lost: Lost, short: &[String]) -> Vec<Warning> {
+    let missed =
+        listed(&unlike(lost.missed), quoted).map(|words| format!("drew nothing for: {words}."));
     let short = listed(short, str::to_owned)
         .map(|counts| format!("drew fewer figures than the prompt asks for: {counts}."));
-    match (missed, short) {
+    let not_drawn = match (missed, short) {
         (Some(missed), Some(short)) => Some(format!("The storyboard engine {missed} It {short}")),
         (one, other) => one
             .or(other)
             .map(|only| format!("The storyboard engine {only}")),
-    }
+    };
+    let pair = |(word, near): (String, String)| format!("{} as {}", quoted(&word), quoted(&near));
+    let near = unlike(lost.near.into_iter().map(pair).collect());
+    let near = listed(&near, str::to_owned)
+        .map(|words| format!("The storyboard engine drew something near: {words}."));
+    let styles = listed(&unlike(lost.styles), quoted).map(|words| {
+        format!(
+            "The storyboard engine draws no styles, qualities and relations like these: {words}."
+        )
+    });
+    let all = [
+        (WarningCode::NotDrawn, not_drawn),
+        (WarningCode::Approximated, near),
+        (WarningCode::StyleNotDrawn, styles),
+    ];
+    all.into_iter()
+        .filter_map(|(code, message)| Some(Warning::new(code, message?)))
+        .collect()
 }
 
 /// Each of `shortages` once, with the word of `prompt` for its subject: `12 of 20 "sheep"`.
@@ -157,7 +185,7 @@ fn listed(words: &[String], shown: fn(&str) -> String) -> Option<String> {
 /// Whether the words ask for anything that the client's pictures do not show by themselves.
 fn paints(readings: &[Reading]) -> bool {
     readings.iter().any(|reading| {
-        !reading.roles.is_empty() || !reading.weather.is_empty() || !reading.missed.is_empty()
+        !reading.roles.is_empty() || !reading.weather.is_empty() || !reading.lost.missed.is_empty()
     })
 }
 

@@ -6,7 +6,6 @@ use super::super::subject::{Act, Body, Stance, Subject};
 use super::Meaning;
 use super::able::able;
 use super::joint;
-use super::language::Language;
 use super::mention::{Bound, Mention};
 use super::reading::{Role, Tint};
 use super::scan::Item;
@@ -45,7 +44,7 @@ pub(super) fn bind(items: &[Item], text: &Text<'_>) -> Bound {
                 Meaning::Size(size) => bound.size(items, index, size),
                 Meaning::Colour(colour) => match text.owner(items, index, &bound.mentions) {
                     Some(Owner::Wearer(who)) => bound.mentions[who].role.colour = Some(colour),
-                    Some(Owner::Undrawn) => {}
+                    Some(Owner::Undrawn) => bound.unowned.push(items[index].written.clone()),
                     None => bound.colour(items, index, colour),
                 },
                 _ => {}
@@ -61,7 +60,7 @@ pub(super) fn bind(items: &[Item], text: &Text<'_>) -> Bound {
                 _ => None,
             });
         if let Some(act) = act.filter(|_| !items[index].denied) {
-            bound.act(items, index, act, text.language);
+            bound.act(items, index, act, text);
         }
     }
     joint::join(&mut bound, items);
@@ -135,6 +134,8 @@ impl Bound {
 
     fn count(&mut self, items: &[Item], index: usize, count: u32) {
         let Some(near) = self.near(items, index) else {
+            self.unowned
+                .extend((count > 1).then(|| items[index].written.clone()));
             return;
         };
         for mention in self.of_same_item(near) {
@@ -149,11 +150,12 @@ impl Bound {
     }
 
     fn size(&mut self, items: &[Item], index: usize, size: f32) {
-        if let Some(near) = self
-            .near(items, index)
-            .filter(|near| self.mentions[*near].item != index)
-        {
-            self.of_same_item(near).for_each(|one| one.role.size = size);
+        match self.near(items, index) {
+            Some(near) if self.mentions[near].item != index => {
+                self.of_same_item(near).for_each(|one| one.role.size = size);
+            }
+            Some(_) => {}
+            None => self.unowned.push(items[index].written.clone()),
         }
     }
 
@@ -235,7 +237,7 @@ impl Bound {
 
     /// Gives an action to its subject: the one just after a participle, else the previous one in the same clause
     /// with those that "and" joins to it, else the next.
-    fn act(&mut self, items: &[Item], index: usize, act: Act, language: Language) {
+    fn act(&mut self, items: &[Item], index: usize, act: Act, text: &Text<'_>) {
         let item = &items[index];
         let (at, end) = (item.at, item.at + item.count);
         let able = |mention: &Mention| able(mention.role.subject, act).is_some();
@@ -246,26 +248,40 @@ impl Bound {
             let qualities = items[index + 1..item].iter().all(is_quality);
             qualities && items[item].at <= end + NEAR
         });
-        let leads = language.leads(&item.written.to_lowercase());
-        if let Some(next) = next.filter(|next| leads && able(&self.mentions[*next])) {
-            self.give(next, act);
-            return;
-        }
+        let leads = text.language.leads(&item.written.to_lowercase());
         let stop = items[..index]
             .iter()
             .rposition(Item::is_stop)
             .map_or(0, |stop| stop + 1);
+        let acts = |one: &Mention| one.item < index && one.item >= stop;
+        if at > 0 && text.is_undrawn(at - 1) && !self.mentions.iter().any(acts) {
+            // "Ants eating a spider": what is not drawn does it, and nothing behind it.
+            self.idle.push(item.written.clone());
+            return;
+        }
+        let doer = self.mentions.iter().rfind(|one| acts(one));
+        let animal = doer.is_some_and(|one| one.role.subject.facts().body == Body::Quadruped);
+        let mut subjects = self.mentions.iter().map(|one| one.role.subject);
+        if act == Act::Play && animal && subjects.any(is_instrument) {
+            // An animal that plays jumps, and holds no guitar.
+            self.idle.push(item.written.clone());
+            return;
+        }
+        if let Some(next) = next.filter(|next| leads && able(&self.mentions[*next])) {
+            self.give(item, next, act);
+            return;
+        }
         let before = self.mentions.iter().rposition(|one| {
             one.item < index && one.item >= stop && items[one.item].at + DOES >= at && able(one)
         });
         let object = self.flown_object(items, index, act);
         if let (Some(_), Some(object)) = (before, object) {
             // "A boy flies a kite": the kite flies.
-            self.give(object, act);
+            self.give(item, object, act);
         } else if let Some(before) = before {
-            self.give_all(items, before, act);
+            self.give_all(items, index, before, act);
         } else if let Some(next) = next.filter(|next| able(&self.mentions[*next])) {
-            self.give(next, act);
+            self.give(item, next, act);
         } else if self
             .mentions
             .iter()
@@ -277,9 +293,9 @@ impl Bound {
                 .iter()
                 .rposition(|one| one.item < index && able(one));
             match earlier {
-                Some(earlier) => self.give(earlier, act),
+                Some(earlier) => self.give(item, earlier, act),
                 None if scenery(items, stop, index) => {}
-                None => self.loose = self.loose.or(Some(act)),
+                None => self.loose.push((act, item.written.clone())),
             }
         } else if !scenery(items, stop, index) {
             self.idle.push(item.written.clone());
@@ -298,15 +314,20 @@ impl Bound {
         (act == Act::Fly && person && near && flies).then_some(next)
     }
 
-    fn give(&mut self, mention: usize, act: Act) {
+    /// Gives an action, the word `item`, to the subjects of a mention; a subject does the first one only.
+    fn give(&mut self, item: &Item, mention: usize, act: Act) {
+        let mut done = false;
         for Mention { role, .. } in self.of_same_item(mention) {
-            role.act = role.act.or(able(role.subject, act));
+            let can = able(role.subject, act);
+            role.act = role.act.or(can);
+            done |= role.act == can;
         }
+        self.idle.extend((!done).then(|| item.written.clone()));
     }
 
     /// Gives an action to `last` and to the mentions that "and" joins to it: "a man and a dog run".
-    fn give_all(&mut self, items: &[Item], last: usize, act: Act) {
-        self.give(last, act);
+    fn give_all(&mut self, items: &[Item], index: usize, last: usize, act: Act) {
+        self.give(&items[index], last, act);
         for one in (0..last).rev() {
             let (from, to) = (self.mentions[one].item, self.mentions[one + 1].item);
             if from == to {
@@ -322,9 +343,16 @@ impl Bound {
             if !joined || acts {
                 break;
             }
-            self.give(one, act);
+            self.give(&items[index], one, act);
         }
     }
+}
+
+fn is_instrument(subject: Subject) -> bool {
+    matches!(
+        subject,
+        Subject::Guitar | Subject::Piano | Subject::Violin | Subject::Drum
+    )
 }
 
 /// Whether an item only describes the noun behind it.

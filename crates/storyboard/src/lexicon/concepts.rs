@@ -57,6 +57,7 @@ pub(super) const CONCEPTS: &[(&str, Meaning)] = &[
     ("place-abstract", P(Place::Abstract)),
     ("neon", Meaning::Neon),
     ("ground", Meaning::Ground),
+    ("water", Meaning::Water),
     ("sky", Meaning::Heaven),
     ("colour-red", ink(0xd3_2f2f)),
     ("colour-orange", ink(0xf0_8228)),
@@ -155,6 +156,12 @@ pub(super) const CONCEPTS: &[(&str, Meaning)] = &[
     ("and", Meaning::And),
     ("or", Meaning::Or),
     ("ignore", Meaning::Ignore),
+    ("undrawn", Meaning::Undrawn),
+    ("style", Meaning::Style),
+    ("part", Meaning::Part),
+    ("relation", Meaning::Relation),
+    ("beside-left", Meaning::Beside(Way::Left)),
+    ("beside-right", Meaning::Beside(Way::Right)),
 ];
 
 /// The meanings of `key`; empty for an unknown key.

@@ -1,17 +1,7 @@
 //! Detects the language of a text. The script decides if it can; among languages with Latin letters, words vote.
 
-use super::language::Language;
+use super::language::{LATIN, Language};
 use super::words::Words;
-
-/// Languages with Latin letters; on a tie the first one wins.
-const LATIN: [Language; 6] = [
-    Language::English,
-    Language::Spanish,
-    Language::French,
-    Language::German,
-    Language::Italian,
-    Language::Portuguese,
-];
 
 /// The language of a letter's script; `None` for Latin letters and signs.
 fn script(c: char) -> Option<Language> {
@@ -66,8 +56,9 @@ pub(super) fn detect<'a>(tokens: impl Iterator<Item = &'a str> + Clone) -> Langu
 fn of_latin<'a>(tokens: impl Iterator<Item = &'a str> + Clone) -> Language {
     let score = |language: &Language| {
         let words = Words::of(*language);
-        let votes = tokens.clone().map(|token| {
-            2 * usize::from(words.tells(token)) + usize::from(words.means(token).is_some())
+        let votes = tokens.clone().map(|token| match words.tells(token) {
+            true => 2,
+            false => usize::from(words.means(token).is_some()),
         });
         votes.sum::<usize>()
     };

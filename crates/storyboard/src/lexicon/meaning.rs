@@ -127,6 +127,8 @@ pub(in super::super) enum Meaning {
     Neon,
     /// Grass, earth, trees: a colour in front of it paints the ground.
     Ground,
+    /// Water, of a sea or a lake.
+    Water,
     /// A colour in front of it paints the sky.
     Heaven,
     /// Negates the words that follow.
@@ -138,8 +140,18 @@ pub(in super::super) enum Meaning {
     From,
     /// One thing turns into another.
     Become,
-    /// A word that needs no drawing.
+    /// A word that asks for nothing.
     Ignore,
+    /// A noun without a drawing that would be taken for another word.
+    Undrawn,
+    /// A style or a quality, which no drawing follows.
+    Style,
+    /// A part of a body, whose look no drawing follows.
+    Part,
+    /// A relation between things, which no drawing follows.
+    Relation,
+    /// Left or right of another thing.
+    Beside(Way),
 }
 
 /// A verb of the camera.

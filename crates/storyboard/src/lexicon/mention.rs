@@ -16,8 +16,10 @@ pub(super) struct Mention {
 pub(super) struct Bound {
     pub(super) mentions: Vec<Mention>,
     pub(super) tints: Vec<Tint>,
-    /// An action without a subject here: a subject of another shot may do it.
-    pub(super) loose: Option<Act>,
+    /// Actions, and as written, without a subject here: a subject of another shot may do them.
+    pub(super) loose: Vec<(Act, String)>,
     /// Actions, as written, that no subject here can do.
     pub(super) idle: Vec<String>,
+    /// Colours, sizes and numbers, as written, of things without a drawing.
+    pub(super) unowned: Vec<String>,
 }

@@ -7,6 +7,7 @@ mod concepts;
 mod detect;
 mod joint;
 mod language;
+mod lost;
 mod meaning;
 mod mention;
 mod moves;
@@ -27,6 +28,6 @@ pub(super) use place::Place;
 #[cfg(test)]
 pub(super) use read::read;
 pub(super) use read::{is_read, language_of, read_as, word_for};
-pub(super) use reading::{Hearing, Reading, Role, Tint};
+pub(super) use reading::{Hearing, Lost, Reading, Role, Tint};
 pub(super) use shapes::shapes;
 pub(super) use tokens::is_cjk;

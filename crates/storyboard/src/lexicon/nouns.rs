@@ -1,5 +1,5 @@
-//! Decides by ending and position which unknown words are nouns or actions, so that a warning names them. If in
-//! doubt it names the word: a missing thing without a warning would be worse.
+//! Decides by ending and position whether an unknown word is a noun or an action, or else a quality. A warning names
+//! either.
 
 use super::Meaning;
 use super::language::Language;
@@ -11,10 +11,10 @@ const QUALITIES: usize = 3;
 /// Small words with an adjective alone behind them: "it is majestic".
 const JOINS: &str = "is are it make add there es son está están est sont ist sind è sono é são";
 
-/// Whether a warning names the unknown word at `tokens[at]`.
-pub(super) fn is_named(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
+/// Whether the unknown word at `tokens[at]` is a noun or an action.
+pub(super) fn is_noun(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
     let Token { text, written, .. } = &tokens[at];
-    if !language.describes(text) || words.is_undrawn(text) {
+    if !language.describes(text) {
         return true;
     }
     let first = at == 0 || tokens[at - 1].text == STOP;
@@ -87,6 +87,7 @@ fn is_quality(words: &Words, text: &str) -> bool {
             matches!(
                 meaning,
                 Meaning::Ignore
+                    | Meaning::Style
                     | Meaning::Colour(_)
                     | Meaning::Size(_)
                     | Meaning::Mood(_)

@@ -5,11 +5,12 @@ use super::super::subject::{Act, Body, Stance, Subject};
 use super::bind::bind;
 use super::detect::detect;
 use super::language::Language;
+use super::lost::{account, relate};
 use super::mention::Bound;
 use super::scan::{Item, Scan, scan};
 use super::tokens::tokens;
 use super::worn::Text;
-use super::{Fade, Hearing, Hour, Meaning, Place, Reading, Role, Weather, moves};
+use super::{Fade, Hearing, Hour, Lost, Meaning, Place, Reading, Role, Weather, moves};
 
 /// Maximum number of subjects in a shot.
 const ROLES_MAX: usize = 6;
@@ -46,19 +47,30 @@ pub(in super::super) fn read(text: &str, avoid: &str) -> Reading {
 pub(in super::super) fn read_as(language: Language, text: &str, avoid: &str) -> Reading {
     let banned = banned(language, avoid);
     let tokens = tokens(text);
-    let Scan { mut items, unknown } = scan(&tokens, language);
+    let Scan {
+        mut items,
+        unknown,
+        styles,
+        parts,
+    } = scan(&tokens, language);
     for item in &mut items {
         let named = |meaning: &Meaning| !is_quality(meaning) && banned.contains(meaning);
         item.denied |= item.meanings.iter().any(named);
     }
+    let colourable = [unknown.as_slice(), parts.as_slice()].concat();
     let written = Text {
         tokens: &tokens,
-        unknown: &unknown,
+        unknown: &colourable,
         language,
     };
     let bound = bind(&items, &written);
+    let words = |list: Vec<(String, usize)>| list.into_iter().map(|(word, _)| word).collect();
     let mut reading = Reading {
-        missed: unknown.into_iter().map(|(word, _)| word).collect(),
+        lost: Lost {
+            missed: words(unknown),
+            styles: words(styles),
+            ..Lost::default()
+        },
         hearing: Hearing {
             silent: banned.contains(&Meaning::Sound),
             no_music: banned.contains(&Meaning::Music),
@@ -69,7 +81,14 @@ pub(in super::super) fn read_as(language: Language, text: &str, avoid: &str) -> 
         add_item(&mut reading, &items, index);
     }
     cast(&mut reading, &items, bound);
+    let city = Meaning::Place(Place::City);
+    let streets = items.iter().filter(|item| !item.denied && item.says(city));
+    if streets.clone().next().is_some() && streets.clone().all(|item| item.says(Meaning::Neon)) {
+        yield_city(&mut reading);
+    }
     settle(&mut reading);
+    relate(&mut reading, &items);
+    account(&mut reading, &items);
     reading
 }
 
@@ -182,10 +201,12 @@ fn cast(reading: &mut Reading, items: &[Item], bound: Bound) {
         tints,
         loose,
         idle,
+        unowned,
     } = bound;
     reading.tints = tints;
     reading.loose = loose;
-    reading.missed.extend(idle);
+    reading.lost.missed.extend(idle);
+    reading.lost.styles.extend(unowned);
     let mut names: Vec<String> = Vec::new();
     for mention in mentions {
         let role = mention.role;
@@ -212,7 +233,10 @@ fn cast(reading: &mut Reading, items: &[Item], bound: Bound) {
                 names.push(items[mention.item].written.to_lowercase());
                 reading.roles.push(role);
             }
-            None => reading.missed.push(items[mention.item].written.clone()),
+            None => reading
+                .lost
+                .missed
+                .push(items[mention.item].written.clone()),
         }
     }
 }
@@ -222,6 +246,15 @@ fn joined(items: &[Item], index: usize) -> bool {
     index
         .checked_sub(1)
         .is_some_and(|before| items[before].says(Meaning::And))
+}
+
+/// Neon is of a city only if the words name no other place.
+fn yield_city(reading: &mut Reading) {
+    let others = |place: &Place| *place != Place::City;
+    if let Some(other) = reading.places.iter().copied().find(others) {
+        reading.places.retain(others);
+        reading.place = Some(other);
+    }
 }
 
 /// Resolves conflicts between words.
@@ -249,8 +282,11 @@ fn settle(reading: &mut Reading) {
     } else if both(Place::Mountains, Place::Lake) {
         reading.place = Some(Place::Lake);
     } else if reading.place == Some(Place::Hills) {
-        // Water is more specific than hills.
-        reading.place = water.or(reading.place);
+        // Any other place is more specific than hills.
+        let other = [Place::Forest, Place::Desert]
+            .into_iter()
+            .find(|place| places.contains(place));
+        reading.place = water.or(other).or(reading.place);
     }
     if places.len() > 1 && reading.place == Some(Place::Abstract) {
         reading.place = places
@@ -284,6 +320,19 @@ fn settle(reading: &mut Reading) {
         reading.roles.retain(|role| role.subject != Subject::Book);
     }
     merge_umbrella(&mut reading.roles);
+    drop_umbrella(reading);
+}
+
+/// The drawing of an umbrella has a person under it: beside a couple it would be a stranger's.
+fn drop_umbrella(reading: &mut Reading) {
+    let apart = |role: &Role| {
+        let person = role.subject.facts().body == Body::Person && role.holder.is_none();
+        person && role.subject != Subject::Umbrella
+    };
+    if reading.roles.iter().any(apart) {
+        let held = |role: &Role| role.subject != Subject::Umbrella || role.holder.is_some();
+        reading.roles.retain(held);
+    }
 }
 
 /// The usual place of the first subject that needs a certain one, else of the first that has one.

@@ -59,6 +59,19 @@ pub(in super::super) struct Hearing {
     pub(in super::super) no_music: bool,
 }
 
+/// The words that are not drawn as they say, as written.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(in super::super) struct Lost {
+    /// Nothing is drawn for these.
+    pub(in super::super) missed: Vec<String>,
+    /// Another thing is drawn for these: the word and the word for what is drawn.
+    pub(in super::super) near: Vec<(String, String)>,
+    /// Styles, qualities and relations.
+    pub(in super::super) styles: Vec<String>,
+    /// The other words: drawn.
+    pub(in super::super) drawn: Vec<String>,
+}
+
 /// The meaning of the words; fields that they do not mention are empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(in super::super) struct Reading {
@@ -83,10 +96,12 @@ pub(in super::super) struct Reading {
     pub(in super::super) fades: Fades,
     pub(in super::super) hearing: Hearing,
     pub(in super::super) crescent: bool,
-    /// An action for a subject of another shot.
-    pub(in super::super) loose: Option<Act>,
-    /// Words without a drawing.
-    pub(in super::super) missed: Vec<String>,
+    /// Actions, and as written, for a subject of another shot.
+    pub(in super::super) loose: Vec<(Act, String)>,
+    /// The subject at the left of another one.
+    pub(in super::super) order: Option<(Subject, Subject)>,
+    /// The words that are not drawn as they say.
+    pub(in super::super) lost: Lost,
     /// The readings before each edit, the first version first. They fix the places of the figures.
     pub(in super::super) past: Vec<Self>,
 }
@@ -164,11 +179,22 @@ impl Reading {
 
     /// Gives the action without a subject in this text to the subjects of this shot.
     pub(in super::super) fn act(&mut self) {
-        let Some(act) = self.loose else {
-            return;
-        };
-        for role in &mut self.roles {
-            role.act = able(role.subject, act).or(role.act);
+        let loose = std::mem::take(&mut self.loose);
+        for (nth, (act, word)) in loose.into_iter().enumerate() {
+            let mut done = false;
+            for role in &mut self.roles {
+                let can = able(role.subject, act);
+                role.act = if nth == 0 {
+                    can.or(role.act)
+                } else {
+                    role.act.or(can)
+                };
+                done |= can.is_some() && role.act == can;
+            }
+            match done {
+                true => self.lost.drawn.push(word),
+                false => self.lost.missed.push(word),
+            }
         }
     }
 

@@ -5,7 +5,7 @@ use super::super::subject::{Act, Subject};
 use super::Meaning;
 use super::able::able;
 use super::language::Language;
-use super::nouns::is_named;
+use super::nouns::is_noun;
 use super::tokens::{STOP, Token};
 use super::words::{Entry, Words};
 
@@ -28,6 +28,8 @@ pub(super) struct Item {
     pub(super) plural: bool,
     /// Whether a negation excludes it.
     pub(super) denied: bool,
+    /// The word that is drawn in its place.
+    pub(super) near: Option<String>,
 }
 
 impl Item {
@@ -44,8 +46,12 @@ impl Item {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Scan {
     pub(super) items: Vec<Item>,
-    /// Unknown words that may be nouns or actions, as written, and their token indices.
+    /// Nouns and actions without a drawing, as written, and their token indices.
     pub(super) unknown: Vec<(String, usize)>,
+    /// Styles and qualities in the same way.
+    pub(super) styles: Vec<(String, usize)>,
+    /// Those of them that are parts of bodies, which can have a colour.
+    pub(super) parts: Vec<(String, usize)>,
 }
 
 fn text_of(tokens: &[Token]) -> (String, String) {
@@ -66,29 +72,88 @@ fn number(token: &Token) -> Option<Entry> {
     Some(Entry {
         meanings: vec![Meaning::Count(count)],
         plural: count > 1,
+        near: None,
     })
 }
 
-/// The meaning of the longest known phrase at `tokens[at..]`, and its number of tokens.
+/// The meaning of the longest known phrase at `tokens[at..]`, and its number of tokens. In a script without spaces a
+/// phrase is whole words, or longer than the word that it begins.
 fn phrase(tokens: &[Token], at: usize, words: &Words) -> Option<(Entry, usize)> {
+    let end = word_end(tokens, at);
+    let whole = |count: usize| tokens[at + count - 1].ends || at + count > end;
+    longest(tokens, at, words, whole)
+}
+
+/// The longest known phrase at `tokens[at..]` among those of the numbers of tokens that are `right`.
+fn longest(
+    tokens: &[Token],
+    at: usize,
+    words: &Words,
+    right: impl Fn(usize) -> bool,
+) -> Option<(Entry, usize)> {
     let longest = PHRASE_MAX.max(if tokens[at].unspaced { 8 } else { 0 });
     let longest = longest.min(tokens.len() - at);
-    (1..=longest).rev().find_map(|count| {
-        let part = &tokens[at..at + count];
-        if part.iter().any(|token| token.text == STOP) {
-            return None;
+    (1..=longest)
+        .rev()
+        .filter(|count| right(*count))
+        .find_map(|count| {
+            let part = &tokens[at..at + count];
+            if part.iter().any(|token| token.text == STOP) {
+                return None;
+            }
+            let known = words.means(&text_of(part).0);
+            known
+                .or_else(|| (count == 1).then(|| number(&part[0])).flatten())
+                .map(|entry| (entry, count))
+        })
+}
+
+/// The token behind the word that begins at `at`.
+fn word_end(tokens: &[Token], at: usize) -> usize {
+    let rest = tokens[at..].iter().position(|token| token.ends);
+    rest.map_or(tokens.len(), |rest| at + rest + 1)
+}
+
+/// The known parts of a word that the dictionary has and the engine has not: "白马" is a white horse. Of two nouns it is
+/// none: "海马" is no horse at sea.
+fn parts(tokens: &[Token], at: usize, words: &Words) -> Option<Vec<(usize, Entry, usize)>> {
+    let end = word_end(tokens, at);
+    let mut found: Vec<(usize, Entry, usize)> = Vec::new();
+    let mut from = at;
+    while from < end {
+        let inside = |count: usize| count > 1 || from + count <= end;
+        match longest(tokens, from, words, inside) {
+            Some((entry, count)) => {
+                found.push((from, entry, count));
+                from += count;
+            }
+            // The ending of a Japanese verb.
+            None if is_hiragana(&tokens[from].text) && from > at => from += 1,
+            None => return None,
         }
-        let (text, _) = text_of(part);
-        let known = words.means(&text);
-        let known = known.or_else(|| (count == 1).then(|| number(&part[0])).flatten());
-        let hyphened = || {
-            let (_, last) = text.rsplit_once('-')?;
-            words.means(last)
+    }
+    let names = |entry: &Entry| {
+        let name = |one: &Meaning| {
+            matches!(
+                one,
+                Meaning::Subject(_) | Meaning::Place(_) | Meaning::Act(_)
+            )
         };
-        known
-            .or_else(|| (count == 1).then(hyphened).flatten())
-            .map(|entry| (entry, count))
-    })
+        entry.meanings.iter().any(name)
+    };
+    let named = found.iter().filter(|(_, entry, _)| names(entry)).count();
+    (named <= 1).then_some(found)
+}
+
+fn is_hiragana(text: &str) -> bool {
+    text.chars()
+        .all(|c| matches!(u32::from(c), 0x3040..=0x309f))
+}
+
+/// The meaning of the last part of a word with hyphens, if only that is known.
+fn hyphened(token: &Token, words: &Words) -> Option<Entry> {
+    let (_, last) = token.text.rsplit_once('-')?;
+    words.means(last)
 }
 
 /// Pronouns, which can do an action as subjects can.
@@ -137,50 +202,83 @@ pub(super) fn scan(tokens: &[Token], language: Language) -> Scan {
             Some(meanings) => Some((Entry::of(meanings), 1)),
             None => known,
         };
-        if !(known.is_none() && token.unspaced) {
+        let found = known.map(|(entry, count)| vec![(at, entry, count)]);
+        let found = found.or_else(|| token.unspaced.then(|| parts(tokens, at, words)).flatten());
+        let end = word_end(tokens, at);
+        // Single characters without a meaning are one word.
+        let single = found.is_none() && token.unspaced && end == at + 1;
+        if !single {
             scan.miss(std::mem::take(&mut run), at);
         }
-        let (entry, count) = match known {
-            Some(known) => known,
-            None if token.text == STOP => (Entry::of(&[]), 1),
-            None => {
-                if token.unspaced {
-                    run.push_str(&token.written);
-                } else if verb.is_some() || is_named(tokens, at, words, language) {
-                    scan.miss(token.written.clone(), at);
-                }
-                at += 1;
-                continue;
+        if let Some(found) = found {
+            for (from, entry, count) in found {
+                at = from + count;
+                scan.add(tokens, from, count, entry);
             }
-        };
-        if !entry.meanings.contains(&Meaning::Ignore) {
-            scan.items.push(Item {
-                at,
-                count,
-                written: text_of(&tokens[at..at + count]).1,
-                meanings: entry.meanings,
-                plural: entry.plural,
-                denied: false,
-            });
+            continue;
         }
-        at += count;
+        match hyphened(token, words).filter(|_| verb.is_none()) {
+            _ if token.text == STOP => scan.add(tokens, at, 1, Entry::of(&[])),
+            _ if single => run.push_str(&token.written),
+            Some(entry) => {
+                let near = Some(entry.near.clone().unwrap_or_else(|| last_part(token)));
+                scan.add(tokens, at, 1, Entry { near, ..entry });
+            }
+            None if token.unspaced => scan.miss(text_of(&tokens[at..end]).1, at),
+            None if verb.is_some() || is_noun(tokens, at, words, language) => {
+                scan.miss(token.written.clone(), at);
+            }
+            None => scan.styles.push((token.written.clone(), at)),
+        }
+        at = end;
     }
     scan.miss(run, tokens.len());
-    let Scan { items, unknown } = &mut scan;
+    let Scan {
+        items,
+        unknown,
+        styles,
+        ..
+    } = &mut scan;
     unknown.retain(|(_, at)| !is_denied(items, *at));
+    styles.retain(|(_, at)| !is_denied(items, *at));
     deny(items);
     scan
 }
 
+fn last_part(token: &Token) -> String {
+    let last = token.written.rsplit('-').next();
+    last.unwrap_or_default().to_owned()
+}
+
 impl Scan {
+    /// Adds the phrase of `count` tokens at `at`.
+    fn add(&mut self, tokens: &[Token], at: usize, count: usize, entry: Entry) {
+        let (_, written) = text_of(&tokens[at..at + count]);
+        match entry.meanings[..] {
+            [Meaning::Ignore] => {}
+            [Meaning::Undrawn] => self.miss(written, at),
+            [Meaning::Style] => self.styles.push((written, at)),
+            [Meaning::Part] => {
+                self.styles.push((written.clone(), at));
+                self.parts.push((written, at));
+            }
+            _ => self.items.push(Item {
+                at,
+                count,
+                written,
+                meanings: entry.meanings,
+                plural: entry.plural,
+                denied: false,
+                near: entry.near,
+            }),
+        }
+    }
+
     fn miss(&mut self, word: String, at: usize) {
-        let letters = word.chars().filter(|c| c.is_alphabetic()).count();
+        let letters = word.chars().filter(|c| c.is_alphanumeric()).count();
         // Japanese particles and endings are in hiragana.
-        let grammar = word
-            .chars()
-            .all(|c| matches!(u32::from(c), 0x3040..=0x309f));
+        let grammar = is_hiragana(&word);
         let least = match word.chars().map(u32::from).max() {
-            Some(0..0x0370) => 3,
             // The Russian "с" means "with".
             Some(0..0x0530) => 2,
             _ => 1,

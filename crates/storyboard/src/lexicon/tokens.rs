@@ -1,4 +1,8 @@
-//! Splits a text into words, and into characters in scripts without spaces. It knows no meanings.
+//! Splits a text into words, and into characters in scripts without spaces, where a dictionary says which characters
+//! end a word. It knows no meanings.
+
+use icu_segmenter::WordSegmenter;
+use icu_segmenter::options::WordBreakInvariantOptions;
 
 /// One word of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -9,6 +13,19 @@ pub(super) struct Token {
     pub(super) written: String,
     /// Whether it is a character of a script without spaces.
     pub(super) unspaced: bool,
+    /// Whether a word ends with it: false for a character within one.
+    pub(super) ends: bool,
+}
+
+impl Token {
+    fn of(written: &str) -> Self {
+        Self {
+            text: written.to_lowercase().replace('’', "'"),
+            written: written.to_owned(),
+            unspaced: false,
+            ends: true,
+        }
+    }
 }
 
 /// The token for a sign that ends a clause.
@@ -36,11 +53,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
         let written = std::mem::take(word);
         let written = written.trim_matches(['-', '\'', '’']);
         if !written.is_empty() {
-            tokens.push(Token {
-                text: written.to_lowercase().replace('’', "'"),
-                written: written.to_owned(),
-                unspaced: false,
-            });
+            tokens.push(Token::of(written));
         }
     };
     for c in text.chars() {
@@ -67,15 +80,13 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
             flush(&mut word, &mut tokens);
             tokens.push(Token {
                 text: STOP.to_owned(),
-                written: String::new(),
-                unspaced: false,
+                ..Token::of("")
             });
-        } else if is_unspaced(c) && c.is_alphanumeric() {
+        } else if is_unspaced(c) && c.is_alphanumeric() || c == '·' {
             flush(&mut word, &mut tokens);
             tokens.push(Token {
-                text: c.to_string(),
-                written: c.to_string(),
                 unspaced: true,
+                ..Token::of(&c.to_string())
             });
         } else if is_part(c) {
             word.push(c);
@@ -84,5 +95,20 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
         }
     }
     flush(&mut word, &mut tokens);
+    end_words(&mut tokens);
     tokens
+}
+
+/// Finds the ends of words in each run of characters without spaces.
+fn end_words(tokens: &mut [Token]) {
+    let segmenter = WordSegmenter::new_auto(WordBreakInvariantOptions::default());
+    for run in tokens.chunk_by_mut(|one, next| one.unspaced && next.unspaced) {
+        let text: String = run.iter().map(|token| token.text.as_str()).collect();
+        let ends: Vec<usize> = segmenter.segment_str(&text).collect();
+        let mut at = 0;
+        for token in run.iter_mut().filter(|token| token.unspaced) {
+            at += token.text.len();
+            token.ends = ends.binary_search(&at).is_ok();
+        }
+    }
 }

@@ -7,7 +7,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 
 use super::Meaning;
 use super::concepts::meanings;
-use super::language::Language;
+use super::language::{LATIN, Language, is_form};
 
 /// The meaning of a phrase.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +15,8 @@ pub(super) struct Entry {
     pub(super) meanings: Vec<Meaning>,
     /// Whether the phrase is a plural.
     pub(super) plural: bool,
+    /// The word that is drawn in its place, if its own meaning has no drawing.
+    pub(super) near: Option<String>,
 }
 
 impl Entry {
@@ -23,19 +25,32 @@ impl Entry {
         Self {
             meanings: meanings.to_vec(),
             plural: false,
+            near: None,
         }
     }
+
+    /// Whether it is a thing or a place, whose word is a noun.
+    fn is_noun(&self) -> bool {
+        let noun = |one: &Meaning| matches!(one, Meaning::Subject(_) | Meaning::Place(_));
+        self.meanings.iter().any(noun)
+    }
+}
+
+/// The phrases that share a stem.
+#[derive(Debug, Default)]
+struct Stem {
+    /// `None` if they differ in meaning.
+    entry: Option<Entry>,
+    phrases: Vec<String>,
 }
 
 /// The words of one language.
 #[derive(Default)]
 pub(super) struct Words {
     phrases: BTreeMap<String, Entry>,
-    /// By the stems of their words; `None` if two phrases of different meaning share them.
-    stems: BTreeMap<String, Option<Entry>>,
+    /// By the stems of their words.
+    stems: BTreeMap<String, Stem>,
     small: Vec<String>,
-    /// Nouns without a drawing that end like adjectives.
-    undrawn: Vec<String>,
     /// Words that follow a noun, in addition to the small ones.
     links: Vec<String>,
     /// The meanings of words as verbs, just behind their subject; empty for a verb without a drawing.
@@ -60,6 +75,9 @@ const FILES: &[(Language, &str)] = &[
     (Language::Korean, include_str!("../../words/ko.txt")),
 ];
 
+/// Names that all languages with Latin letters write alike.
+const NAMES: &str = include_str!("../../words/names.txt");
+
 fn algorithm(language: Language) -> Option<Algorithm> {
     match language {
         Language::English => Some(Algorithm::English),
@@ -76,6 +94,12 @@ fn algorithm(language: Language) -> Option<Algorithm> {
         | Language::Korean
         | Language::Other => None,
     }
+}
+
+/// A word of a file without its marks.
+pub(super) fn unmarked(word: &str) -> &str {
+    let word = word.strip_prefix('~').unwrap_or(word);
+    word.strip_suffix('+').unwrap_or(word)
 }
 
 /// The lines of a file, as key and words.
@@ -105,7 +129,8 @@ impl Words {
             language: Some(language),
             ..Self::default()
         };
-        for (key, list) in lines(file) {
+        let names = if LATIN.contains(&language) { NAMES } else { "" };
+        for (key, list) in lines(file).chain(lines(names)) {
             if key == "small" {
                 words.small = list.split(' ').map(str::to_owned).collect();
                 continue;
@@ -116,56 +141,42 @@ impl Words {
                 words.does.extend(verbs);
                 continue;
             }
-            let listed = || list.split('|').map(str::to_owned).collect();
             match key {
-                "undrawn" => words.undrawn = listed(),
-                "links" => words.links = listed(),
+                "links" => words.links = list.split('|').map(str::to_owned).collect(),
                 _ => words.learn(key, list),
             }
         }
         words
     }
 
-    /// Adds a line of words with the same meaning.
+    /// Adds a line of words with the same meaning. The engine draws the first of them for those with a `~`.
     fn learn(&mut self, key: &str, list: &str) {
         let meanings = meanings(key);
+        let first = list.split('|').next().unwrap_or_default();
         for word in list.split('|') {
-            let (word, plural) = match word.strip_suffix('+') {
-                Some(word) => (word, true),
-                None => (word, false),
-            };
+            let mark = unmarked(word);
             let entry = Entry {
                 meanings: meanings.clone(),
-                plural,
+                plural: word.ends_with('+'),
+                near: word.starts_with('~').then(|| unmarked(first).to_owned()),
             };
-            self.add(word, entry);
+            self.add(mark, entry);
         }
     }
 
     fn add(&mut self, word: &str, entry: Entry) {
-        let stem = self.stem_all(word);
-        let ignored = entry.meanings == [Meaning::Ignore];
-        match self.stems.get_mut(&stem) {
-            None => {
-                self.stems.insert(stem, Some(entry.clone()));
-            }
-            // A word to ignore must not override a word with a meaning.
-            Some(_) if ignored => {}
-            Some(known)
-                if known
-                    .as_ref()
-                    .is_some_and(|known| known.meanings == [Meaning::Ignore]) =>
-            {
-                *known = Some(entry.clone());
-            }
-            Some(known) => {
-                if known
-                    .as_ref()
-                    .is_some_and(|known| known.meanings != entry.meanings)
-                {
-                    *known = None;
-                }
-            }
+        // The files list all forms of these.
+        if !matches!(
+            entry.meanings[..],
+            [Meaning::Ignore | Meaning::Undrawn | Meaning::Not]
+        ) {
+            let stem = self.stems.entry(self.stem_all(word)).or_default();
+            let same = stem.phrases.is_empty()
+                || stem.entry.as_ref().is_some_and(|known| {
+                    known.meanings == entry.meanings && known.near == entry.near
+                });
+            stem.entry = same.then(|| entry.clone());
+            stem.phrases.push(word.to_owned());
         }
         self.phrases.entry(word.to_owned()).or_insert(entry);
     }
@@ -177,11 +188,6 @@ impl Words {
     /// Whether `word` is a small word that identifies this language.
     pub(super) fn tells(&self, word: &str) -> bool {
         self.small.iter().any(|small| small == word)
-    }
-
-    /// Whether `word` is a noun without a drawing, whatever its ending.
-    pub(super) fn is_undrawn(&self, word: &str) -> bool {
-        self.undrawn.iter().any(|one| one == word)
     }
 
     /// Whether a noun is complete before `word`.
@@ -215,7 +221,13 @@ impl Words {
         if let Some(entry) = bare.as_deref().and_then(|bare| self.phrases.get(bare)) {
             return Some(entry.clone());
         }
-        let by_stem = |phrase: &str| self.stems.get(&self.stem_all(phrase)).cloned().flatten();
+        let by_stem = |phrase: &str| {
+            let stem = self.stems.get(&self.stem_all(phrase))?;
+            let entry = stem.entry.clone()?;
+            let form = |base: &String| is_form(self.language?, base, phrase).then_some(());
+            (!entry.is_noun() || stem.phrases.iter().any(|base| form(base).is_some()))
+                .then_some(entry)
+        };
         let found = by_stem(phrase).or_else(|| bare.as_deref().and_then(by_stem))?;
         let plural = found.plural || self.language.is_some_and(|one| one.is_plural(phrase));
         Some(Entry { plural, ..found })
@@ -273,7 +285,7 @@ mod tests {
                 }
                 assert!(!meanings(key).is_empty(), "{language:?}: {key}");
                 for word in list.split('|') {
-                    let word = word.strip_suffix('+').unwrap_or(word);
+                    let word = unmarked(word);
                     assert_eq!(word, word.to_lowercase(), "{language:?}");
                     assert!(
                         !word.is_empty() && word == word.trim(),
@@ -284,6 +296,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn no_verb_or_adjective_is_read_as_a_thing() {
+        let file = include_str!("../../tests/prompts/verbs-and-adjectives.txt");
+        let codes = ["en", "es", "fr", "de", "it", "pt"];
+        let mut wrong = Vec::new();
+        for (code, list) in lines(file) {
+            let at = codes.iter().position(|one| *one == code);
+            let language = at.map_or(Language::Russian, |at| LATIN[at]);
+            let thing = |word: &&str| {
+                let entry = Words::of(language).means(word);
+                entry.is_some_and(|entry| entry.is_noun())
+            };
+            wrong.extend(list.split(' ').filter(thing).map(|word| (code, word)));
+        }
+        assert_eq!(wrong, []);
     }
 
     #[test]

@@ -113,6 +113,12 @@ impl Text<'_> {
         text.is_some_and(|text| self.unknown.iter().any(|(one, _)| one == text))
     }
 
+    /// Whether the token at `at` is a noun without a drawing.
+    pub(super) fn is_undrawn(&self, at: usize) -> bool {
+        let spaced = self.tokens.get(at).is_some_and(|token| !token.unspaced);
+        spaced && self.unknown.iter().any(|(_, one)| *one == at)
+    }
+
     /// The owner of the colour at `items[index]`; `None` if the colour is for a drawn thing beside it.
     pub(super) fn owner(
         &self,

@@ -73,7 +73,10 @@ fn an_edit_shows_what_its_source_would_show_with_these_words() {
         // What was taken away leaves an empty place.
         reading.roles.retain(|role| role.count > 0);
         reading.past.clear();
-        assert_eq!(reading, read(equal, ""), "{words}");
+        // The words are others, and only the scene is the same.
+        let mut same = read(equal, "");
+        (reading.lost, same.lost) = Default::default();
+        assert_eq!(reading, same, "{words}");
         assert_eq!(
             (shot.text.as_str(), *share),
             ("a red boat on a lake at noon", 1.0)

@@ -5,7 +5,7 @@ mod order;
 mod parts;
 
 use super::lexicon::{
-    Hour, Language, Meaning, Place, Reading, Role, Season, Tint, Weather, able, language_of,
+    Hour, Language, Lost, Meaning, Place, Reading, Role, Season, Tint, Weather, able, language_of,
     read_as,
 };
 use super::subject::Subject;
@@ -71,10 +71,13 @@ impl Change {
         }
     }
 
-    /// The words without a drawing.
-    pub(super) fn missed(&self) -> impl Iterator<Item = &String> {
-        let missed = self.wants.missed.iter();
-        missed.filter(|word| !parts::is_order(&word.to_lowercase()))
+    /// The words that are not drawn as they say.
+    pub(super) fn lost(&self) -> Lost {
+        let mut lost = self.wants.lost.clone();
+        let asks = |word: &String| !parts::is_order(&word.to_lowercase());
+        lost.missed.retain(asks);
+        lost.styles.retain(asks);
+        lost
     }
 
     /// The reading `source` with all changes of the edit. `settled` is the place and the hour that the source shows,
@@ -101,10 +104,10 @@ impl Change {
         replace(&mut made.framing, &wants.framing);
         made.weather = self.weather(&made.weather);
         self.cast(&mut made);
-        if let Some(act) = wants.loose {
+        if let Some((act, _)) = wants.loose.first() {
             // "Make it sleep".
             for role in &mut made.roles {
-                role.act = able(role.subject, act).or(role.act);
+                role.act = able(role.subject, *act).or(role.act);
             }
         }
         self.colour(&mut made.tints);

@@ -124,3 +124,32 @@ fn what_is_denied_is_not_drawn() {
         assert_eq!(shown(prompt, name, 1), [], "{prompt}");
     }
 }
+
+#[test]
+fn two_things_stand_at_the_sides_that_the_words_say() {
+    let middle = |one: &Seen| f32::midpoint(one.bounds[0], one.bounds[2]);
+    let mut wrong = Vec::new();
+    for (prompt, left, right) in [
+        ("a bear on the left of a zebra", "bear", "zebra"),
+        (
+            "a bear on the right of a zebra, front view",
+            "zebra",
+            "bear",
+        ),
+        ("a bird on the left of a cat", "bird", "cat"),
+        ("a cat on the right of a bird", "bird", "cat"),
+        ("a car to the left of a bicycle", "car", "bicycle"),
+        ("ein Hund links neben einem Pferd", "dog", "horse"),
+        ("un perro a la derecha de un caballo", "horse", "dog"),
+        ("一只猫在一条狗的右边", "dog", "cat"),
+    ] {
+        for seed in 1..9 {
+            let at = |name: &str| shown(prompt, name, seed).first().map(middle);
+            let (from, to) = (at(left), at(right));
+            if from.is_none() || from >= to {
+                wrong.push(format!("{prompt}, seed {seed}: {from:?}, {to:?}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}

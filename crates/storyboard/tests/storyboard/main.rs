@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod account;
 mod any_prompt;
 mod blobs;
 mod captions;
@@ -23,6 +24,7 @@ mod pictures;
 mod references;
 mod remakes;
 mod said;
+mod silent;
 mod sound;
 mod support;
 mod weather;

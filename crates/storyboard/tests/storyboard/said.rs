@@ -10,8 +10,16 @@ use super::support::*;
 
 /// What the engine says of a prompt, one message a line.
 fn said(prompt: &str) -> String {
+    said_as("", prompt)
+}
+
+/// Its messages of the code `code`; all of them if it is empty.
+fn said_as(code: &str, prompt: &str) -> String {
     let warnings = Storyboard::default().warnings(&spec(prompt, SMALL, 2, 1), &NONE);
-    let messages: Vec<String> = warnings.into_iter().map(|one| one.message).collect();
+    let ours = warnings
+        .into_iter()
+        .filter(|one| code.is_empty() || one.code == code);
+    let messages: Vec<String> = ours.map(|one| one.message).collect();
     messages.join("\n")
 }
 
@@ -33,7 +41,7 @@ const PLAIN: [&str; 48] = [
     "drei Boote auf einem See, im Hintergrund die Berge",
     "es regnet in der Stadt, eine Frau geht über die Straße",
     "die Kamera schwenkt langsam nach links über die Wiese",
-    "un cane bianco corre nel parco",
+    "un cane bianco corre nel prato",
     "tre barche rosse sul lago al tramonto",
     "nevica in montagna, un uomo cammina da solo",
     "la luna piena sopra il mare di notte",
@@ -142,7 +150,7 @@ fn nouns_that_end_like_adjectives_are_named() {
 }
 
 #[test]
-fn adjectives_and_adverbs_are_not_named() {
+fn adjectives_and_adverbs_are_qualities() {
     for prompt in [
         "a glamorous cat sleeps peaceably on a fabulous sofa",
         "a fantastic, luminous forest",
@@ -157,7 +165,136 @@ fn adjectives_and_adverbs_are_not_named() {
         "a girl happily waves",
         "waves at sunset",
     ] {
+        assert_eq!(said_as("not_drawn", prompt), "", "{prompt}");
+    }
+    let message = said("a glamorous cat sleeps peaceably on a fabulous sofa");
+    assert!(
+        message.ends_with("\"glamorous\", \"peaceably\", \"fabulous\"."),
+        "{message}"
+    );
+}
+
+#[test]
+fn what_is_drawn_as_something_near_is_said() {
+    for (prompt, near) in [
+        ("a tornado over a field", "\"tornado\" as \"storm\""),
+        ("a medieval market", "\"market\" as \"city\""),
+        (
+            "a leopard in a cafe",
+            "\"leopard\" as \"tiger\", \"cafe\" as \"room\"",
+        ),
+        ("two nurses", "\"nurses\" as \"doctor\""),
+        ("ein Leopard im Wald", "\"Leopard\" as \"tiger\""),
+        ("un leopardo en el bosque", "\"leopardo\" as \"tigre\""),
+        ("森林里的考拉", "\"考拉\" as \"熊猫\""),
+    ] {
+        let message = said_as("approximated", prompt);
+        assert!(message.contains(near), "{prompt}: {message}");
+        assert_eq!(said_as("not_drawn", prompt), "", "{prompt}");
+    }
+}
+
+#[test]
+fn styles_and_relations_are_said() {
+    for (prompt, words) in [
+        (
+            "a cat, watercolor painting",
+            &["watercolor", "painting"][..],
+        ),
+        ("a boat, pixel art", &["pixel art"]),
+        (
+            "a panda drinking coffee, Van Gogh style",
+            &["Van Gogh style"],
+        ),
+        ("a girl with pink hair", &["pink", "hair"]),
+        ("a woman holding a cat", &["holding"]),
+        ("a man wearing a hat", &["wearing"]),
+        ("a cat inside a box", &["inside"]),
+        ("a dog between two trees", &["between"]),
+        ("a futuristic car behind a house", &["futuristic", "behind"]),
+        ("a cat on the left of three dogs", &["on the left of"]),
+        ("a ship sails, black and white", &["black and white"]),
+        (
+            "ein Hund hinter einem Haus, Aquarell",
+            &["hinter", "Aquarell"],
+        ),
+        ("un perro debajo de una mesa", &["debajo de"]),
+        (
+            "un chat derrière une maison, aquarelle",
+            &["derrière", "aquarelle"],
+        ),
+        ("一只熊猫，水彩画", &["水彩画"]),
+    ] {
+        let message = said_as("style_not_drawn", prompt);
+        for word in words {
+            assert!(
+                message.contains(&format!("\"{word}\"")),
+                "{prompt}: {message}"
+            );
+        }
+    }
+    for prompt in [
+        "a balloon above the sea",
+        "a cat under the stars",
+        "mountains in the background",
+    ] {
         assert_eq!(said(prompt), "", "{prompt}");
+    }
+}
+
+#[test]
+fn names_are_units() {
+    for (prompt, name) in [
+        ("Will Smith eats a pizza", "Will Smith"),
+        ("Iron Man flies over a city", "Iron Man"),
+        ("the Golden Gate at night", "Golden Gate"),
+        ("la Torre Eiffel de noche", "Torre Eiffel"),
+        ("una calle de Los Angeles", "Los Angeles"),
+        ("ein Hund vor dem Eiffelturm", "Eiffelturm"),
+        ("一只猫在埃菲尔铁塔前", "埃菲尔铁塔"),
+        ("格温·斯泰西在海边", "格温·斯泰西"),
+    ] {
+        let message = said_as("not_drawn", prompt);
+        assert!(
+            message.contains(&format!("\"{name}\"")),
+            "{prompt}: {message}"
+        );
+    }
+}
+
+#[test]
+fn no_word_is_taken_for_another() {
+    for (prompt, absent) in [
+        ("Hund spielt im Schnee, Kinder lachen", "fish"),
+        ("Frauen lachen im Park", "fish"),
+        ("a boxing match", "gift"),
+        ("a garden, Van Gogh style", "car"),
+        ("a space shuttle launch, with flames and smoke", "campfire"),
+        ("a girl walks home in evening wear", "sun"),
+        ("雨中飞驰的摩托车", "bird"),
+        ("海马", "horse"),
+        ("a couple with umbrellas", "umbrella"),
+        ("ein Ritter kämpft gegen einen Drachen", "kite"),
+        ("una bailarina de flamenco en una plaza", "flamingo"),
+    ] {
+        let seen = kinora_storyboard::seen(&spec(prompt, SMALL, 2, 1), 0).unwrap();
+        assert!(
+            seen.iter().all(|one| one.name != absent),
+            "{prompt}: {seen:?}"
+        );
+    }
+    for (prompt, word) in [
+        ("雨中飞驰的摩托车", "飞驰"),
+        ("a polar bear is playing guitar", "playing"),
+        ("ants eating a spider", "eating"),
+        ("a boy pulls a cart", "pulls"),
+        ("a boat on a river in the city", "city"),
+    ] {
+        let message = said_as("not_drawn", prompt);
+        assert!(
+            message.contains(&format!("\"{word}\"")),
+            "{prompt}: {message}"
+        );
     }
 }
 

@@ -91,9 +91,9 @@ fn actions_bind_to_who_does_them() {
     ] {
         assert_eq!(deeds(text), found, "{text}");
     }
-    assert_eq!(read("a house runs", "").missed, ["runs"]);
+    assert_eq!(read("a house runs", "").lost.missed, ["runs"]);
     assert_eq!(
-        read("the snow falls and the wind blows", "").missed,
+        read("the snow falls and the wind blows", "").lost.missed,
         [] as [&str; 0]
     );
 }
@@ -130,7 +130,7 @@ fn time_changes_within_a_shot() {
 
 #[test]
 fn what_is_not_drawn_is_named() {
-    let missed = |text: &str| read(text, "").missed;
+    let missed = |text: &str| read(text, "").lost.missed;
     assert_eq!(missed("a cat plays the xylophone"), ["xylophone"]);
     assert_eq!(missed("a man juggles two axes"), ["juggles", "axes"]);
     assert!(missed("a beautiful, highly detailed sunset over the sea, 4k").is_empty());
@@ -261,7 +261,7 @@ fn twelve_languages_are_read() {
         assert_eq!(reading.hour, hour, "{text}");
         assert_eq!(reading.place, Some(place), "{text}");
         assert_eq!(deeds(text), found, "{text}");
-        assert_eq!(reading.missed, [] as [&str; 0], "{text}");
+        assert_eq!(reading.lost.missed, [] as [&str; 0], "{text}");
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn is_cast(stage: &Stage<'_>, subject: Subject) -> bool {
 
 /// Puts fliers (in water and in space: floating figures) into the air above `horizon`, away from `orb`.
 pub(super) fn fliers(stage: &mut Stage<'_>, horizon: f32, orb: Orb) {
-    let mirrored = orb.x < stage.width * 0.5;
+    let mirrored = orb.x < stage.width * 0.5 && stage.reading.order.is_none();
     let far = |seat: &Seat| !(stage.place.has_ground() && seat.is_near());
     let mut seats = seats(stage, Group::Air);
     seats.retain(far);

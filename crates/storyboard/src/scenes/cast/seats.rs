@@ -77,8 +77,9 @@ const SLOTS: [f32; 3] = [0.37, 0.72, 0.13];
 pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
     let mut rng = stage.rng.clone();
     rng.part("seats", wanted as u8 as f32);
-    let mirrored = rng.chance(0.5);
+    let by_chance = rng.chance(0.5);
     let mut made = figures(stage, wanted);
+    let mirrored = asked_side(stage, &made).unwrap_or(by_chance);
     let sum: f32 = made.iter().map(Seat::wide).sum();
     let rows = made.len().div_ceil(ROW_MAX).max(1);
     let scale = (stage.width * rows as f32 * FILL / sum.max(1.0)).min(1.0);
@@ -111,6 +112,13 @@ pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
     made.retain(|seat| seat.role.count > 0);
     kept::settle(stage, &mut made);
     made
+}
+
+/// Whether the row of these figures is mirrored because the words say what stands at the left: the first of two stands
+/// there unless it is, and one alone stands left of the middle unless it is.
+fn asked_side(stage: &Stage<'_>, seats: &[Seat]) -> Option<bool> {
+    let (left, _) = stage.reading.order?;
+    seats.first().map(|seat| seat.role.subject != left)
 }
 
 /// The figures of one group, in the order of the words.

@@ -1,0 +1,155 @@
+//! Decides which words of a text are not drawn as they say: places that the scene does not have, relations, and words
+//! for which it has something near. It changes nothing else of a reading.
+
+use super::super::subject::{Stance, Subject};
+use super::scan::Item;
+use super::{Framing, Meaning, Place, Reading, Verb, Way, moves};
+
+/// Maximum number of tokens between a relation and its thing.
+const NEAR: usize = 4;
+
+fn subject(item: &Item) -> Option<Subject> {
+    item.meanings.iter().find_map(|meaning| match meaning {
+        Meaning::Subject(subject) if !item.denied => Some(*subject),
+        _ => None,
+    })
+}
+
+/// Reads "a cat on the left of a dog" if these two are all that is shown: the scene can follow it.
+pub(super) fn relate(reading: &mut Reading, items: &[Item]) {
+    let named = |item: &Item| {
+        let beside = |one: &Meaning| match one {
+            Meaning::Beside(way) => Some(*way),
+            Meaning::Way(way @ (Way::Left | Way::Right)) => Some(*way),
+            _ => None,
+        };
+        item.meanings.iter().find_map(beside)
+    };
+    let Some((index, way)) = items
+        .iter()
+        .enumerate()
+        .find_map(|(index, item)| named(item).map(|way| (index, way)))
+    else {
+        return;
+    };
+    let before: Vec<Subject> = items[..index].iter().filter_map(subject).collect();
+    let after = items[index..].iter().find_map(subject);
+    let asks = items[index]
+        .meanings
+        .iter()
+        .any(|one| matches!(one, Meaning::Beside(_)));
+    // Chinese names both before: "猫在狗的左边".
+    let pair = match (before.as_slice(), after) {
+        ([one], Some(other)) if asks => (*one, other),
+        ([one, other], None) => (*one, *other),
+        _ => return,
+    };
+    let single = |subject: Subject| {
+        let role = reading.role(subject);
+        role.is_some_and(|role| role.count == 1)
+    };
+    if pair.0 != pair.1 && reading.roles.len() == 2 && single(pair.0) && single(pair.1) {
+        reading.order = match way {
+            Way::Left => Some(pair),
+            _ => Some((pair.1, pair.0)),
+        };
+    }
+}
+
+/// Sorts the words of `items` into those that are drawn and those that are not.
+pub(super) fn account(reading: &mut Reading, items: &[Item]) {
+    for index in 0..items.len() {
+        let item = &items[index];
+        if item.is_stop() {
+            continue;
+        }
+        let umbrella = Subject::Umbrella;
+        let strays = subject(item) == Some(umbrella) && !reading.shows(umbrella);
+        let unrelated = is_unrelated(reading, items, index);
+        let lost = &mut reading.lost;
+        let is_lost = lost.missed.contains(&item.written) || lost.styles.contains(&item.written);
+        let loose = reading.loose.iter().any(|(_, word)| *word == item.written);
+        if is_lost || loose {
+            continue;
+        }
+        if item.denied {
+            lost.drawn.push(item.written.clone());
+        } else if is_elsewhere(item, reading.place) || is_idle(items, index) || strays {
+            lost.missed.push(item.written.clone());
+        } else if unrelated {
+            lost.styles.push(item.written.clone());
+        } else if let Some(near) = &item.near {
+            lost.near.push((item.written.clone(), near.clone()));
+        } else {
+            lost.drawn.push(item.written.clone());
+        }
+    }
+}
+
+/// Whether it names only a place that the scene has not.
+fn is_elsewhere(item: &Item, shown: Option<Place>) -> bool {
+    let with = |place: Place| match shown {
+        Some(Place::Lake | Place::Hills) => place == Place::Mountains,
+        Some(Place::Underwater) => place == Place::Sea,
+        Some(Place::Table) => place == Place::Room,
+        _ => false,
+    };
+    let wet = matches!(shown, Some(Place::Sea | Place::Lake | Place::Underwater));
+    if item.says(Meaning::Water) {
+        return !wet;
+    }
+    let other = |one: &Meaning| matches!(one, Meaning::Place(place) if shown != Some(*place) && !with(*place));
+    // A beach has sand too.
+    if item.says(Meaning::Ground)
+        && shown == Some(Place::Sea)
+        && item.says(Meaning::Place(Place::Desert))
+    {
+        return false;
+    }
+    let only = |one: &Meaning| matches!(one, Meaning::Place(_) | Meaning::Ground | Meaning::Heaven);
+    item.meanings.iter().all(only) && item.meanings.iter().any(other)
+}
+
+/// Whether it is a verb of the camera that moves none.
+fn is_idle(items: &[Item], index: usize) -> bool {
+    let pushes = |one: &Meaning| matches!(one, Meaning::Verb(Verb::Near));
+    items[index].meanings.iter().any(pushes) && moves::framing(items, index).is_none()
+}
+
+/// Whether it is a relation that the scene does not show.
+fn is_unrelated(reading: &Reading, items: &[Item], index: usize) -> bool {
+    let item = &items[index];
+    let pans = |framing: &Framing| matches!(framing, Framing::PanLeft | Framing::PanRight);
+    item.meanings.iter().any(|one| match one {
+        Meaning::Beside(_) => reading.order.is_none(),
+        Meaning::Way(Way::Left | Way::Right) => {
+            reading.order.is_none() && !reading.framing.iter().any(pans)
+        }
+        Meaning::Relation => !holds(items, index),
+        _ => false,
+    })
+}
+
+/// Whether "above the sea" is so by itself: what flies is above all, and everything is under the sky.
+fn holds(items: &[Item], index: usize) -> bool {
+    let end = items[index].at + items[index].count;
+    let close = items[index + 1..].iter();
+    let mut close = close.take_while(|next| next.at < end + NEAR && !next.is_stop());
+    let around = |one: &Meaning| {
+        let sky = Meaning::Subject(Subject::Sun) == *one || Meaning::Subject(Subject::Moon) == *one;
+        sky || matches!(
+            one,
+            Meaning::Place(_) | Meaning::Heaven | Meaning::Hour(_) | Meaning::Weather(_)
+        )
+    };
+    // "Mountains in the background".
+    let place = |one: &Meaning| matches!(one, Meaning::Place(_) | Meaning::Heaven);
+    let mut behind = items[..index]
+        .iter()
+        .rev()
+        .take_while(|one| !one.is_stop() && one.at + one.count + NEAR > items[index].at);
+    let behind = behind.any(|one| one.meanings.iter().any(place));
+    let before = items[..index].iter().rev().find_map(subject);
+    let flies = before.is_some_and(|one| one.facts().stance == Stance::Flies);
+    behind || close.any(|next| next.meanings.iter().any(around) || flies && subject(next).is_some())
+}
