@@ -39,8 +39,8 @@ fn report(file: &str, each: bool) -> Result<(), Box<dyn Error>> {
         wronged += found.wronged.len();
         if each {
             println!(
-                "{prompt}\n  silent {:?}, wronged {:?}, said {:?}",
-                found.silent, found.wronged, found.said
+                "{prompt}\n  silent {:?}, wronged {:?}, drawn {:?}, said {:?}",
+                found.silent, found.wronged, found.drawn, found.said
             );
         }
         for word in found.silent {

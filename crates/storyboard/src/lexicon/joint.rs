@@ -79,7 +79,9 @@ fn drive(bound: &mut Bound, items: &[Item]) {
             let between = items.get(who.item + 1..what.item)?;
             let apart = |item: &Item| item.is_stop() || item.says(Meaning::And);
             let verb = between.iter().find(drives)?;
-            let fits = is_person(who) && !between.iter().any(apart);
+            // Beside a person in the bus an animal rides along.
+            let animal = at == 0 && who.role.subject.facts().body == Body::Quadruped;
+            let fits = (animal || is_person(who)) && !between.iter().any(apart);
             fits.then(|| (at, verb.written.clone()))
         });
     let Some((at, verb)) = found else {
@@ -87,6 +89,10 @@ fn drive(bound: &mut Bound, items: &[Item]) {
     };
     let (who, what) = (bound.mentions[at].role, &mut bound.mentions[at + 1].role);
     let facts = what.subject.facts();
+    if who.subject.facts().body == Body::Quadruped {
+        bound.idle.push(verb);
+        return;
+    }
     if what.subject == Subject::Horse {
         what.subject = Subject::Rider;
         what.act = Some(Act::Run);

@@ -18,6 +18,8 @@ pub(crate) struct Account {
     pub(crate) silent: Vec<String>,
     /// Named as not drawn, although a figure of that name is seen.
     pub(crate) wronged: Vec<String>,
+    /// The words that the engine calls drawn.
+    pub(crate) drawn: Vec<String>,
     /// The warnings.
     pub(crate) said: Vec<String>,
 }
@@ -96,7 +98,7 @@ pub(crate) fn account(spec: &VideoSpec) -> Account {
         .iter()
         .map(|word| word.to_lowercase())
         .collect();
-    let known = [named, drawn].concat();
+    let known = [named, drawn.clone()].concat();
     let rest = rest(&spec.prompt, &known);
     // The dictionary errs at times: of a word of function characters and a drawn one nothing is lost.
     let remains = |at: usize, word: &str| {
@@ -122,6 +124,7 @@ pub(crate) fn account(spec: &VideoSpec) -> Account {
     Account {
         silent,
         wronged,
+        drawn,
         said,
     }
 }

@@ -287,6 +287,7 @@ fn no_word_is_taken_for_another() {
         ("雨中飞驰的摩托车", "飞驰"),
         ("a polar bear is playing guitar", "playing"),
         ("ants eating a spider", "eating"),
+        ("un perro conduce un tractor", "conduce"),
         ("a boy pulls a cart", "pulls"),
         ("a boat on a river in the city", "city"),
     ] {

@@ -22,7 +22,9 @@ fn few_prompts_lose_a_word_in_silence() {
         let lost: Vec<String> = found
             .iter()
             .filter(|(_, account)| !account.silent.is_empty())
-            .map(|(prompt, account)| format!("{prompt}: {:?}", account.silent))
+            .map(|(prompt, account)| {
+                format!("{prompt}: {:?}, drawn {:?}", account.silent, account.drawn)
+            })
             .collect();
         let whole = found.len() - lost.len();
         assert!(
