@@ -118,9 +118,8 @@ fn write_store(conn: &Connection, store: &MovedStore) -> Done<()> {
     for entry in &store.key_log {
         script::run(conn, &keys::log_entry(entry))?;
     }
-    match &store.signing_key {
-        Some(key) => drop(script::run(conn, &secrets::insert(&SecretKey(key.0)))?),
-        None => {}
+    if let Some(key) = &store.signing_key {
+        script::run(conn, &secrets::insert(&SecretKey(key.0)))?;
     }
     Ok(())
 }
