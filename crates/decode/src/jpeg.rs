@@ -144,10 +144,7 @@ impl Structure {
     fn of(bytes: &[u8]) -> Result<Self, Cause> {
         let mut structure = Self::default();
         let mut at = 2;
-        loop {
-            let Some((marker, segment_at)) = next_marker(bytes, at) else {
-                break;
-            };
+        while let Some((marker, segment_at)) = next_marker(bytes, at) {
             at = segment_at;
             match marker {
                 0xd9 => {

@@ -27,12 +27,11 @@ struct Frame {
 /// Where two frames of one stream follow each other first.
 pub(crate) fn start(bytes: &[u8]) -> Option<(usize, Container)> {
     let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
-    let found = (zeros..bytes.len().min(zeros + SEARCH_BYTES)).find_map(|at| {
+    (zeros..bytes.len().min(zeros + SEARCH_BYTES)).find_map(|at| {
         let (frame, length) = frame(&bytes[at..])?;
         let (next, _) = self::frame(bytes.get(at + length..)?)?;
         (frame == next).then_some((at, frame.container))
-    });
-    found
+    })
 }
 
 /// The frame that `bytes` begin with, and its length.

@@ -2,6 +2,8 @@
 //! files of prompts, one a line; `--each` lists every prompt with its
 //! losses and warnings.
 
+#![allow(clippy::print_stdout)]
+
 use std::collections::BTreeMap;
 use std::error::Error;
 
