@@ -3,23 +3,23 @@
 
 use std::collections::BTreeMap;
 
-use kinora_contract::{FailureCode, Inputs, Phase, State, Task, VideoSpec};
+use kinora_contract::{FailureCode, Phase, State, Task, VideoSpec};
 use kinora_store::{Attempt, Postponed};
 
 use crate::book::{Book, Cause, Held, Known};
 use crate::world::{ATTEMPTS_MAX, LEASE_MS, TOMBSTONE_MS};
 
-/// What must still be there of an accepted request: an ended task keeps no inputs, unless a final may be
-/// made of it, and an expired one no texts.
+/// What must still be there of an accepted request: an ended task keeps no addresses of its references, unless a final
+/// may be made of it, and an expired one no texts.
 fn what_stays(before: &Task, found: &Task) -> (VideoSpec, BTreeMap<String, String>) {
     let (mut spec, mut metadata) = (before.spec.clone(), before.metadata.clone());
     let serves_finals = spec.draft && matches!(found.state, State::Completed(_));
     if found.state.phase().is_terminal() && !serves_finals {
-        spec.inputs = Inputs::Text;
-        spec.negative_prompt = None;
+        spec.inputs.clear_urls();
     }
     if matches!(found.state, State::Expired) {
         spec.prompt.clear();
+        spec.negative_prompt = None;
         metadata.clear();
     }
     (spec, metadata)
