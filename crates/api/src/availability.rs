@@ -98,9 +98,9 @@ impl Availability {
 #[cfg(test)]
 mod tests {
     use kinora_contract::ManualClock;
+    use kinora_store::EmbeddedStore;
     use kinora_store::faulty::{FaultyStore, Method, Plan, Rates};
-    use kinora_store::reference::ReferenceStore;
-    use kinora_store::{Announcement, ServedModel, Stores, WorkerState};
+    use kinora_store::{Announcement, ServedModel, WorkerState};
 
     use super::*;
 
@@ -128,7 +128,8 @@ mod tests {
     async fn an_answer_is_kept_for_a_second_and_through_an_outage() {
         let clock = Arc::new(ManualClock::at(0));
         let plan = Arc::new(Plan::<Method>::seeded(1));
-        let store = Stores::of(Arc::new(ReferenceStore::new(1, clock.clone())));
+        let embedded = EmbeddedStore::open(clock.clone());
+        let store = &embedded.stores;
         let workers = FaultyStore::wrap(store.clone(), plan.clone()).workers;
         let availability = Availability::new(workers, clock.clone());
         let never = Rates {

@@ -127,20 +127,22 @@ mod tests {
     use axum::http::Request;
     use http_body_util::BodyExt as _;
     use kinora_contract::ManualClock;
-    use kinora_store::reference::ReferenceStore;
+    use kinora_store::EmbeddedStore;
     use tower_service::Service as _;
 
     use super::*;
     use crate::router::health_router;
 
-    fn health() -> Health {
+    fn health() -> (Health, EmbeddedStore) {
         let clock = Arc::new(ManualClock::at(1_000));
-        Health {
-            tasks: Arc::new(ReferenceStore::new(1, clock.clone())),
+        let embedded = EmbeddedStore::open(clock.clone());
+        let health = Health {
+            tasks: embedded.stores.tasks.clone(),
             reserve: Reserve::new(Vec::new(), 0, clock),
             readiness: Readiness::default(),
             stopping: CancellationToken::new(),
-        }
+        };
+        (health, embedded)
     }
 
     /// Status and message of an answer.
@@ -156,7 +158,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_dead_worker_makes_a_process_unready_and_due_for_a_restart() {
-        let health = health();
+        let (health, _store) = health();
         let (keeper, _claims) = (health.readiness.alive(), health.readiness.alive());
         for path in ["/healthz", "/readyz"] {
             assert_eq!(ask(&health, path).await.0, 200, "{path}");
@@ -176,7 +178,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_ends_by_itself_needs_no_restart() {
-        let health = health();
+        let (health, _store) = health();
         health.readiness.set_storable(false);
         assert_eq!(ask(&health, "/readyz").await.0, 503);
         assert_eq!(ask(&health, "/healthz").await.0, 200);

@@ -156,12 +156,12 @@ fn read(path: &Path) -> Result<Option<Secret>, Failure> {
 #[cfg(test)]
 mod tests {
     use kinora_contract::{ManualClock, TaskId};
-    use kinora_store::reference::ReferenceStore;
+    use kinora_store::EmbeddedStore;
 
     use super::*;
 
     struct Fixture {
-        store: ReferenceStore,
+        store: Arc<EmbeddedStore>,
         config: Config,
         _folder: tempfile::TempDir,
     }
@@ -172,7 +172,7 @@ mod tests {
             let mut config = Config::defaults();
             config.data = folder.path().to_owned();
             Self {
-                store: ReferenceStore::new(1, Arc::new(ManualClock::at(0))),
+                store: Arc::new(EmbeddedStore::open(Arc::new(ManualClock::at(0)))),
                 config,
                 _folder: folder,
             }
@@ -183,7 +183,7 @@ mod tests {
                 tasks,
                 ..Holds::default()
             };
-            let signer = signer(&self.config, &self.store, &holds).await;
+            let signer = signer(&self.config, &*self.store.stores.secrets, &holds).await;
             signer
                 .map(|(signer, _)| signer)
                 .map_err(|failure| failure.to_string())
@@ -244,13 +244,13 @@ mod tests {
         let mut service = Fixture::new();
         service.write("07");
         let before = service.signer(true).await.unwrap();
-        expire_addresses(&service.config, &service.store)
+        expire_addresses(&service.config, &*service.store.stores.keys)
             .await
             .unwrap();
         let after = service.signer(true).await.unwrap();
         assert!(!opens(&after, &before) && !opens(&before, &after));
         service.config.results.signing_key_file = "own".into();
-        let refused = expire_addresses(&service.config, &service.store).await;
+        let refused = expire_addresses(&service.config, &*service.store.stores.keys).await;
         let refused = refused.unwrap_err().to_string();
         assert!(refused.contains("signing_key_file"), "{refused}");
     }
@@ -276,7 +276,10 @@ mod tests {
         assert!(missing.contains("--accept-loss"), "{missing}");
         service.write("no");
         assert!(service.signer(true).await.is_err());
-        assert_eq!(service.store.signing_key().await.unwrap(), None);
+        assert_eq!(
+            service.store.stores.secrets.signing_key().await.unwrap(),
+            None
+        );
         std::fs::remove_file(earlier_file(&service.config.data)).unwrap();
         service.config.accept_loss = true;
         service.signer(true).await.unwrap();

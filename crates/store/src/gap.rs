@@ -61,14 +61,6 @@ impl Gaps {
         }
     }
 
-    /// The gaps after another opening.
-    #[cfg(feature = "conformance")]
-    pub(crate) fn reopened(&self) -> Self {
-        let mut earlier = self.earlier.clone();
-        earlier.extend(self.current.filter(|gap| gap.before_ms != Gap::OPEN_END));
-        Self::opened(self.newest_ms, earlier)
-    }
-
     /// When the newest task was accepted; 0 if there was none.
     pub(crate) const fn newest_ms(&self) -> UnixMs {
         self.newest_ms

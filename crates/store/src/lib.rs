@@ -39,8 +39,6 @@ pub mod postgres;
 mod present;
 mod queue;
 mod reads;
-#[cfg(feature = "conformance")]
-pub mod reference;
 mod secrets;
 mod sql;
 pub mod sqlite;
@@ -85,6 +83,8 @@ pub use page::{Order, Page, PageRequest};
 pub use postgres::{DirectAddress, PostgresOptions, Time};
 pub use reads::Reads;
 pub use secrets::{SecretKey, Secrets};
+#[cfg(feature = "conformance")]
+pub use sqlite::EmbeddedStore;
 pub use sqlite::{Snapshot, SqliteOptions};
 pub use sweep::{ExpiryCursor, Postpone, Postponed, SweepRequest, Swept, WaitingFrom};
 pub use tallies::{TallyRequest, TallyRow};

@@ -61,14 +61,3 @@ impl<'a> FromIterator<&'a Ending> for Tallies {
         tallies
     }
 }
-
-impl TallyRequest {
-    /// Whether the query includes these sums.
-    #[cfg(feature = "conformance")]
-    pub(crate) fn asks_for(&self, row: &TallyRow) -> bool {
-        self.since.is_none_or(|since| row.day >= since)
-            && self.until.is_none_or(|until| row.day <= until)
-            && self.project.as_ref().is_none_or(|one| *one == row.project)
-            && self.model.as_ref().is_none_or(|one| *one == row.model)
-    }
-}

@@ -133,14 +133,14 @@ async fn check(held: Weak<Mutex<HeldKeys>>, store: Arc<dyn KeyStore>, clock: Arc
 #[cfg(test)]
 mod tests {
     use kinora_contract::ManualClock;
+    use kinora_store::EmbeddedStore;
     use kinora_store::conformance::fixtures::{NOW, actor};
-    use kinora_store::reference::ReferenceStore;
     use kinora_store::{NewKey, Scope};
     use tokio::time::timeout;
 
     use super::*;
 
-    async fn add(store: &ReferenceStore, number: u8) -> NewKey {
+    async fn add(store: &dyn KeyStore, number: u8) -> NewKey {
         let key = NewKey {
             id: format!("key_{number}"),
             sha256: [number; 32],
@@ -159,16 +159,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn waits_end_within_a_second_of_the_end_of_their_key() {
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::at(NOW));
-        let store = Arc::new(ReferenceStore::new(1, clock.clone()));
-        let (revoked, other) = (add(&store, 1).await, add(&store, 2).await);
-        let keys: Arc<dyn KeyStore> = store.clone();
+        let embedded = EmbeddedStore::open(clock.clone());
+        let keys = embedded.stores.keys.clone();
+        let (revoked, other) = (add(&*keys, 1).await, add(&*keys, 2).await);
         let watched = WatchedKeys::default();
         for _ in 0..2 {
             let hold = |key: &NewKey| watched.hold(key.sha256, &keys, &clock);
             let holds: Vec<_> = (0..100).map(|_| hold(&revoked)).collect();
             let stays = hold(&other);
-            store
-                .revoke_key(&revoked.id, NOW, &actor("operator"))
+            keys.revoke_key(&revoked.id, NOW, &actor("operator"))
                 .await
                 .unwrap();
             for one in &holds {

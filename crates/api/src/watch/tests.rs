@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use kinora_contract::{ManualClock, TaskId};
+use kinora_store::EmbeddedStore;
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, id};
 use kinora_store::faulty::{FaultyStore, Method, Plan};
-use kinora_store::reference::ReferenceStore;
-use kinora_store::{EndedRequest, Renewal, StoreError, Stores};
+use kinora_store::{EndedRequest, Renewal, StoreError};
 
 use super::*;
 use crate::event_id::Told;
@@ -20,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A store and its waiting clients.
 struct World {
+    _embedded: EmbeddedStore,
     site: Site,
     /// The store as clients see it.
     tasks: Arc<dyn Tasks>,
@@ -31,13 +32,15 @@ struct World {
 impl World {
     fn new(is_deaf: bool) -> Self {
         let clock = Arc::new(ManualClock::at(NOW));
-        let store = Stores::of(Arc::new(ReferenceStore::new(1, clock.clone())));
+        let embedded = EmbeddedStore::open(clock.clone());
+        let store = embedded.stores.clone();
         let plan = Arc::new(Plan::<Method>::seeded(1));
         let wrapped = match is_deaf {
             true => FaultyStore::wrap_deaf(store.clone(), plan.clone()),
             false => FaultyStore::wrap(store.clone(), plan.clone()),
         };
         Self {
+            _embedded: embedded,
             site: Site::of(store, clock),
             tasks: wrapped.tasks,
             plan,
@@ -82,6 +85,7 @@ async fn a_change_is_told_to_those_whom_it_concerns_and_read_once() {
         ..Renewal::default()
     };
     world.site.renew(&claim.lease, report).await.unwrap();
+    settle().await;
     for waiter in own.iter().chain([&project]) {
         assert_eq!(next(waiter).await, id(1));
     }

@@ -1,5 +1,5 @@
-//! Random operations on a store, through two handles in turn, and on the reference store: all
-//! answers and all readable data must be equal.
+//! Random operations on a store, through two handles in turn, and on an embedded store without
+//! threads: all answers and all readable data must be equal.
 
 mod operation;
 mod steps;
@@ -13,14 +13,14 @@ use proptest::test_runner::{Config, TestRunner};
 use self::operation::{Operation, SETTLED, operations};
 use self::steps::{RETENTION_MS, postpone, sweep};
 use super::bench::{Bench as _, any_call_off};
+
 use super::fixtures::{
     LEASE_MS, MODELS, NOW, artifact, cancelled, claiming, id, of_model, renewal, spec, with_images,
 };
 use super::{Harness, Site};
-use crate::reference::ReferenceStore;
 use crate::{
-    Attempt, Chore, ChoreKind, ChoreWork, ClaimRequest, Deletion, Fetch, Fetched, Idempotency,
-    Insertion, Lease, LongTasks, NewTask, Order, PageRequest, QueueBounds, Renewal, Stores,
+    Attempt, Chore, ChoreKind, ChoreWork, ClaimRequest, Deletion, EmbeddedStore, Fetch, Fetched,
+    Idempotency, Insertion, Lease, LongTasks, NewTask, Order, PageRequest, QueueBounds, Renewal,
     TallyRequest, Usage,
 };
 
@@ -34,7 +34,7 @@ const BOUNDS: QueueBounds = QueueBounds {
 const BOUND_MS: u64 = 50_000;
 
 /// The case: 100 sequences of up to 40 operations; only 30 if each operation goes to a server.
-pub async fn random_operations_agree_with_the_reference_store(harness: &impl Harness) {
+pub async fn random_operations_agree_with_an_embedded_store(harness: &impl Harness) {
     let number = AtomicU32::new(0);
     tokio::task::block_in_place(|| {
         let config = Config {
@@ -48,10 +48,10 @@ pub async fn random_operations_agree_with_the_reference_store(harness: &impl Har
                 let clock = Arc::new(ManualClock::at(NOW));
                 let first = Site::of(harness.stores(&name, clock.clone()).await, clock.clone());
                 let second = harness.open_second(&first, &name, clock.clone()).await;
-                let reference = Stores::of(Arc::new(ReferenceStore::new(1, clock.clone())));
-                let reference = Site::of(reference, clock.clone());
+                let embedded = EmbeddedStore::open(clock.clone());
+                let other = Site::of(embedded.stores.clone(), clock.clone());
                 let mut tested = Side::of([first, second]);
-                let mut wanted = Side::of([reference.clone(), reference]);
+                let mut wanted = Side::of([other.clone(), other]);
                 // Processes do not know each other's promises of places in a full queue.
                 tested.submits_to_first = harness.outlives_its_processes();
                 for operation in operations {

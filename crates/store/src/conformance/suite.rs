@@ -168,7 +168,7 @@ macro_rules! conformance_suite {
             secrets: two_handles_share_one_signing_key,
             secrets: a_signing_key_outlives_a_restart,
             secrets: a_replaced_signing_key_is_seen_on_every_handle,
-            agreement: random_operations_agree_with_the_reference_store,
+            agreement: random_operations_agree_with_an_embedded_store,
         }
     };
     (@cases $harness:expr; $($module:ident: $case:ident,)*) => {

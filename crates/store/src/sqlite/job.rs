@@ -4,7 +4,9 @@ use tokio::sync::oneshot;
 
 use super::batch::Batch;
 use super::fault::Done;
+use super::script;
 use crate::StoreError;
+use crate::sql::Script;
 
 /// A change that can be retried after an undo.
 pub(super) trait Operation: Send + 'static {
@@ -21,6 +23,14 @@ pub(super) trait Operation: Send + 'static {
     /// What to do if the caller has gone before the answer.
     fn unclaimed(_output: Self::Output) -> Vec<Box<dyn Job>> {
         Vec::new()
+    }
+}
+
+impl<S: Script> Operation for S {
+    type Output = S::Output;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<S::Output> {
+        script::run_all(batch.conn, self, batch.now.wall_ms)
     }
 }
 

@@ -16,6 +16,8 @@ mod columns;
 mod deliveries;
 mod delivery_rows;
 mod driver;
+#[cfg(feature = "conformance")]
+mod embedded;
 mod ending;
 mod fault;
 mod fetches;
@@ -63,6 +65,8 @@ mod writes;
 pub use backup::{Snapshot, SqliteSource};
 pub(crate) use beside::SqliteBeside;
 pub(crate) use driver::SqliteDriver;
+#[cfg(feature = "conformance")]
+pub use embedded::EmbeddedStore;
 pub(crate) use inspector::Inspector;
 pub(crate) use moves::export::SqliteExport;
 pub(crate) use moves::import::SqliteImport;

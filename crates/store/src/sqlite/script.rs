@@ -4,18 +4,8 @@ use kinora_contract::UnixMs;
 use rusqlite::types::{Value as Stored, ValueRef};
 use rusqlite::{Connection, Statement};
 
-use super::batch::Batch;
 use super::fault::{Done, Fault};
-use super::job::Operation;
 use crate::sql::{Query, Question, Row, Script, Unreadable, Value};
-
-impl<S: Script> Operation for S {
-    type Output = S::Output;
-
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<S::Output> {
-        run_all(batch.conn, self, batch.now.wall_ms)
-    }
-}
 
 /// Runs a script in the transaction of this connection.
 pub(super) fn run_all<S: Script>(conn: &Connection, script: &S, now_ms: UnixMs) -> Done<S::Output> {

@@ -179,7 +179,7 @@ fn inner_dependencies_are_named_once_in_the_root() {
 /// Files of the crate `store` that open a SQLite store for all others.
 const OPENERS: [&str; 3] = ["inspect.rs", "lib.rs", "open.rs"];
 
-/// What every store shares knows no database, and the reference store knows no other store.
+/// What both stores share knows no database.
 #[test]
 fn sqlite_is_known_in_its_folder_alone() {
     let wrong = files::rust().into_iter().filter_map(|file| {

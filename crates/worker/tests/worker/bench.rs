@@ -16,7 +16,6 @@ use kinora_contract::{
 use kinora_media::{InProcess, RecorderOptions};
 use kinora_scratch::Scratch;
 use kinora_store::faulty::{self as store, FaultyStore};
-use kinora_store::reference::ReferenceStore;
 use kinora_store::sqlite::SqliteStore;
 use kinora_store::{
     Cancellation, ChoreWork, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, Stores,
@@ -74,30 +73,24 @@ pub(crate) struct Bench {
 
 impl Bench {
     pub(crate) fn new() -> Self {
+        Self::of_two_processes(false)
+    }
+
+    /// The test sees the store as an API process does, and workers have another view of it, which hears no hints where it
+    /// is deaf.
+    pub(crate) fn of_two_processes(deaf: bool) -> Self {
         let (folder, clock) = (tempfile::tempdir().unwrap(), ManualClock::at(NOW));
         let clock = Arc::new(clock);
         let options = OpenOptions::new(clock.clone());
         let store = SqliteStore::open(&folder.path().join("kinora.db"), &options).unwrap();
         let store = Stores::of(Arc::new(store));
         let plan = Arc::new(store::Plan::seeded(1));
-        let seen = FaultyStore::wrap(store.clone(), plan.clone());
-        Self::on(folder, clock, store, (seen, plan))
-    }
-
-    /// On a store that several processes share: the test has one handle on it, and workers another, which hears no
-    /// hints where it is deaf.
-    pub(crate) fn of_two_processes(deaf: bool) -> Self {
-        let clock = Arc::new(ManualClock::at(NOW));
-        let api = ReferenceStore::new(1, clock.clone());
-        let plan = Arc::new(store::Plan::seeded(1));
-        let handle = Stores::of(Arc::new(api.clone()));
         let seen = if deaf {
-            FaultyStore::wrap_deaf(handle, plan.clone())
+            FaultyStore::wrap_deaf(store.clone(), plan.clone())
         } else {
-            FaultyStore::wrap(handle, plan.clone())
+            FaultyStore::wrap(store.clone(), plan.clone())
         };
-        let folder = tempfile::tempdir().unwrap();
-        Self::on(folder, clock, Stores::of(Arc::new(api)), (seen, plan))
+        Self::on(folder, clock, store, (seen, plan))
     }
 
     /// On a store whose steady clock is `clock`.

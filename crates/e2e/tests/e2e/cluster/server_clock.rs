@@ -78,6 +78,9 @@ fn p05_the_task_of_a_dead_worker_is_rescued_although_the_databases_clock_is_set_
             .contains(&video.id().to_owned())
             .then_some(())
     });
-    let listed = cluster.command(&["workers"]);
-    assert_eq!(listed.matches("serving").count(), 1, "{listed}");
+    // Nor is the dead one listed, and the other one announces itself.
+    until("one worker to be listed", || {
+        let listed = cluster.command(&["workers"]);
+        (listed.matches("serving").count() == 1).then_some(())
+    });
 }

@@ -11,7 +11,14 @@ fn a_command_makes_a_video_and_prints_its_path_alone() {
     let client = shared().newcomer();
     let folder = tempfile::tempdir().unwrap();
     let arguments = [
-        &["generate", "A paper boat", "-o", "out.mp4", "--seed", "7"],
+        &[
+            "generate",
+            "A red boat on a lake",
+            "-o",
+            "out.mp4",
+            "--seed",
+            "7",
+        ],
         &QUICK[..],
     ];
     let made = done(&client, folder.path(), &arguments.concat());
@@ -25,7 +32,7 @@ fn a_command_makes_a_video_and_prints_its_path_alone() {
     let task = client.video(&only(&client));
     assert_eq!(
         (&task["seed"], &task["prompt"]),
-        (&7.into(), &"A paper boat".into())
+        (&7.into(), &"A red boat on a lake".into())
     );
     let entries = std::fs::read_dir(folder.path()).unwrap().count();
     assert_eq!(entries, 1, "no partial file is left");
@@ -139,7 +146,13 @@ fn one_command_makes_a_video_without_any_server() {
     std::fs::create_dir(&temporary).unwrap();
     let mut command = kinora();
     command
-        .args(["generate", "--local", "A paper boat", "-o", "out.mp4"])
+        .args([
+            "generate",
+            "--local",
+            "A red boat on a lake",
+            "-o",
+            "out.mp4",
+        ])
         .args(QUICK)
         .current_dir(folder.path())
         .env("TMPDIR", &temporary)

@@ -1,0 +1,37 @@
+//! A SQLite store in a temporary folder, for tests of what stands on a store. It has no threads: all
+//! is done in place, so that a test's clock may stand still.
+
+use std::sync::Arc;
+
+use kinora_contract::Clock;
+use tempfile::TempDir;
+
+use super::SqliteStore;
+use crate::{OpenOptions, SqliteOptions, Stores};
+
+/// The store, and its folder.
+#[derive(Debug)]
+pub struct EmbeddedStore {
+    /// All of its interfaces.
+    pub stores: Stores,
+    _folder: TempDir,
+}
+
+impl EmbeddedStore {
+    /// An empty store.
+    pub fn open(clock: Arc<dyn Clock>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = OpenOptions {
+            sqlite: SqliteOptions {
+                on_the_spot: true,
+                ..SqliteOptions::default()
+            },
+            ..OpenOptions::new(clock)
+        };
+        let store = SqliteStore::open(&folder.path().join("kinora.db"), &options).unwrap();
+        Self {
+            stores: Stores::of(Arc::new(store)),
+            _folder: folder,
+        }
+    }
+}
