@@ -1,6 +1,11 @@
 //! A SQLite store in a temporary folder, for tests of what stands on a store. It has no threads: all
 //! is done in place, so that a test's clock may stand still.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that cannot set itself up should stop"
+)]
+
 use std::sync::Arc;
 
 use kinora_contract::Clock;
