@@ -109,8 +109,8 @@ impl Row {
     }
 }
 
-/// A type that columns are read as. Numbers are stored as signed ones; a negative one is damage that
-/// changes no decision, and loses its sign.
+/// A type that columns are read as. Numbers are stored as signed ones; a negative one is damage, and
+/// counts as 0: the end of a key is past then.
 pub(crate) trait FromValue: Sized {
     /// `None` if it is another type's.
     fn from_value(value: &Value) -> Option<Self>;
@@ -119,7 +119,7 @@ pub(crate) trait FromValue: Sized {
 impl FromValue for u64 {
     fn from_value(value: &Value) -> Option<Self> {
         match value {
-            Value::Int(Some(number)) => Some(number.unsigned_abs()),
+            Value::Int(Some(number)) => Some(Self::try_from(*number).unwrap_or(0)),
             _ => None,
         }
     }
