@@ -8,8 +8,9 @@
 
 #![forbid(unsafe_code)]
 
-mod act;
 mod allowances;
+mod audiences;
+mod backend;
 mod backup;
 mod changes;
 mod chores;
@@ -33,6 +34,7 @@ mod open;
 mod open_error;
 mod open_options;
 mod operations;
+mod operators;
 mod outage;
 mod page;
 pub mod postgres;
@@ -40,6 +42,7 @@ mod present;
 mod queue;
 mod reads;
 mod secrets;
+mod signals;
 mod sql;
 pub mod sqlite;
 mod stored;
@@ -77,7 +80,7 @@ pub use open::{
 };
 pub use open_error::{Loss, OpenError};
 pub use open_options::OpenOptions;
-pub use operations::{LATELY_MS, ModelQueue, Operations, Overview, RunningTask};
+pub use operators::{LATELY_MS, ModelQueue, Operations, Overview, RunningTask};
 pub use outage::Outage;
 pub use page::{Order, Page, PageRequest};
 pub use postgres::{DirectAddress, PostgresOptions, Time};

@@ -1,10 +1,11 @@
 //! Statements in the SQL that SQLite and PostgreSQL both speak (`$1` parameters, `RETURNING`,
-//! `ON CONFLICT`, window functions, common table expressions), their values and their answers. What
-//! differs between the two stays with the store.
+//! `ON CONFLICT`, window functions, common table expressions), their values and their answers.
+//! [`Dialect`] has the few fragments that differ.
 
 use std::borrow::Cow;
 
 use kinora_contract::UnixMs;
+use serde::Serialize;
 
 use crate::stored::int;
 
@@ -14,6 +15,62 @@ pub(crate) struct Query {
     pub(crate) text: Cow<'static, str>,
     /// Those of `$1`, `$2` and so on.
     pub(crate) values: Vec<Value>,
+}
+
+/// A database's own words for what the common SQL lacks. Lists travel as one JSON parameter, so a
+/// statement has the same text for any number of values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+impl Dialect {
+    /// Ends a selection: the rows are locked, except those that another transaction has locked.
+    /// SQLite has one writer, which needs no locks.
+    pub(crate) const fn skip_locked(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => "FOR UPDATE SKIP LOCKED",
+        }
+    }
+
+    /// A table whose column `value` has the elements of a JSON list of texts or numbers.
+    pub(crate) fn each(self, parameter: &str) -> String {
+        match self {
+            Self::Sqlite => format!("json_each({parameter})"),
+            Self::Postgres => {
+                format!("json_array_elements_text({parameter}::json) AS each(value)")
+            }
+        }
+    }
+
+    /// A table whose column `value` has the elements of a JSON list of lists, for
+    /// `value ->> 0`.
+    pub(crate) fn each_row(self, parameter: &str) -> String {
+        match self {
+            Self::Sqlite => format!("json_each({parameter})"),
+            Self::Postgres => format!("json_array_elements({parameter}::json) AS each(value)"),
+        }
+    }
+
+    /// A text that may contain NUL, which a text of PostgreSQL cannot.
+    pub(crate) fn raw_text(self, text: &str) -> Value {
+        match self {
+            Self::Sqlite => text.into(),
+            Self::Postgres => text.as_bytes().into(),
+        }
+    }
+}
+
+/// A number of an element of [`Dialect::each_row`].
+pub(crate) fn number_at(at: usize) -> String {
+    format!("CAST(value ->> {at} AS BIGINT)")
+}
+
+/// A list as a parameter.
+pub(crate) fn json(list: &(impl Serialize + ?Sized)) -> String {
+    serde_json::to_string(list).unwrap_or_default()
 }
 
 /// A value of a parameter or of a column.
@@ -87,6 +144,12 @@ impl From<Option<&[u8; 32]>> for Value {
     }
 }
 
+impl From<&[u8]> for Value {
+    fn from(bytes: &[u8]) -> Self {
+        Self::Bytes(Some(bytes.to_vec()))
+    }
+}
+
 /// A row of an answer.
 #[derive(Clone, Debug)]
 pub(crate) struct Row(pub(crate) Vec<Value>);
@@ -142,6 +205,17 @@ impl FromValue for String {
         match value {
             Value::Text(text) => text.clone(),
             _ => None,
+        }
+    }
+}
+
+/// SQLite keeps some of what PostgreSQL stores as bytes as text.
+impl FromValue for Vec<u8> {
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Bytes(bytes) => bytes.clone(),
+            Value::Text(text) => text.clone().map(String::into_bytes),
+            Value::Int(_) => None,
         }
     }
 }

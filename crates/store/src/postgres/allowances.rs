@@ -1,13 +1,15 @@
 //! Shared allowances: one row for each key, a bucket that refills steadily. A single statement
 //! outside every lane takes from it; the table is unlogged, so no caller waits for a sync.
 
+use async_trait::async_trait;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use super::PostgresStore;
 use super::fault::{Done, corrupt};
 use super::statement::Statement;
-use crate::Taken;
 use crate::stored::int;
+use crate::{Allowances, StoreError, Taken, Time};
 
 /// The level of a bucket for each request in it: a limit of `n` per minute adds `n` per millisecond.
 const REQUEST: u64 = 60_000;
@@ -28,7 +30,7 @@ const TAKE: &str = "\
     RETURNING granted, level";
 
 /// Asks for `wanted` requests, at `now_ms` if the server's clock does not decide.
-pub(super) fn ask(key: &str, per_minute: u32, wanted: u32, now_ms: Option<u64>) -> Statement {
+fn ask(key: &str, per_minute: u32, wanted: u32, now_ms: Option<u64>) -> Statement {
     let ask = Statement::new(TAKE)
         .text(key)
         .int(per_minute.into())
@@ -37,7 +39,7 @@ pub(super) fn ask(key: &str, per_minute: u32, wanted: u32, now_ms: Option<u64>) 
 }
 
 /// Reads the row that the statement returns.
-pub(super) fn read(rows: &[Row], per_minute: u32) -> Done<Taken> {
+fn read(rows: &[Row], per_minute: u32) -> Done<Taken> {
     let row = rows.first();
     let row = row.ok_or_else(|| corrupt("an allowance gives no answer".to_owned()))?;
     let granted = row.try_get::<_, i64>(0)?.unsigned_abs();
@@ -50,4 +52,14 @@ pub(super) fn read(rows: &[Row], per_minute: u32) -> Done<Taken> {
             .saturating_sub(level)
             .div_ceil(per_minute.max(1).into()),
     })
+}
+
+#[async_trait]
+impl Allowances for PostgresStore {
+    async fn take(&self, key: &str, per_minute: u32, wanted: u32) -> Result<Taken, StoreError> {
+        let by_clock = self.shared.options.time == Time::Clock;
+        let now_ms = by_clock.then(|| self.shared.clock.now_ms());
+        let ask = ask(key, per_minute, wanted, now_ms);
+        Ok(read(&self.reader.query(ask).await?, per_minute)?)
+    }
 }

@@ -17,6 +17,7 @@ use super::runs::Runs;
 use super::session::Session;
 use super::statement::Statement;
 use super::totals::Totals;
+use crate::backend::KeyBinding;
 use crate::gap::Gaps;
 use crate::present::Present;
 use crate::queue::{Change, Index, alone};
@@ -34,7 +35,7 @@ pub(super) struct Batch<'a> {
     pub(super) tasks: HashMap<TaskId, Slot>,
     pub(super) projects: BTreeMap<String, Project>,
     /// Bound idempotency keys, by project and key.
-    pub(super) bindings: HashMap<(String, String), Binding>,
+    pub(super) bindings: HashMap<(String, String), KeyBinding>,
     pub(super) places: std::vec::IntoIter<u64>,
     pub(super) totals: Totals,
     pub(super) queue: Option<Queue>,
@@ -49,13 +50,17 @@ pub(super) struct Batch<'a> {
     pub(super) is_claimable: bool,
     /// The part of the queue read for a claim, with the changes so far.
     pub(super) part: Option<Part>,
+    /// The part of the queue read for fetches, with the changes so far.
+    pub(super) fetchable: Option<Index>,
     /// Whether statements of operations have already changed anything.
     pub(super) wrote: bool,
 }
 
-/// The request and task to which an idempotency key is bound.
+/// An idempotency key to bind.
 #[derive(Clone, Debug)]
-pub(super) struct Binding {
+pub(super) struct NewBinding {
+    pub(super) project: String,
+    pub(super) key: String,
     pub(super) fingerprint: Vec<u8>,
     pub(super) expires_at_ms: u64,
     pub(super) task: TaskId,
@@ -141,7 +146,7 @@ pub(super) struct New {
     pub(super) ended: Vec<(TaskId, String)>,
     pub(super) callbacks: Vec<(TaskId, Callback)>,
     pub(super) previews: BTreeMap<TaskId, Arc<[u8]>>,
-    pub(super) bindings: Vec<((String, String), Binding)>,
+    pub(super) bindings: Vec<NewBinding>,
     pub(super) accepted_ms: Vec<UnixMs>,
     pub(super) tallies: Tallies,
 }
@@ -258,7 +263,7 @@ impl Batch<'_> {
         if lease(&change.before) != lease(&change.after) {
             self.new.previews.remove(&change.id);
         }
-        self.part = None;
+        (self.part, self.fetchable) = (None, None);
         let slot = self.tasks.entry(change.id).or_insert(Slot {
             stored: None,
             now: None,

@@ -9,8 +9,6 @@ use super::asked::Asked;
 use super::batch::{Batch, New, Project, Sums};
 use super::durability::SYNCED;
 use super::fault::Done;
-use super::insert;
-use super::job::Needs;
 use super::rows::{self, Version};
 use super::runs::Runs;
 use super::server_clock::ServerClock;
@@ -18,6 +16,7 @@ use super::session::Session;
 use super::statement::{BEGIN, Statement, read_present};
 use super::totals::{Summed, Totals};
 use crate::PostgresOptions;
+use crate::backend::{KeyBinding, Needs};
 
 /// The place of a transaction.
 #[derive(Clone, Copy, Debug)]
@@ -97,11 +96,16 @@ async fn try_begin<'a>(
         claims: needs.claims,
         is_claimable: !answers.take(claimable).is_empty(),
         part: None,
+        fetchable: None,
         wrote: false,
     };
     for row in &answers.take(bound) {
-        let (place, binding) = insert::read_binding(row)?;
-        batch.bindings.insert(place, binding);
+        let binding = KeyBinding {
+            fingerprint: row.try_get(2)?,
+            task: rows::parse_id(row.try_get(3)?)?,
+        };
+        let key = (row.try_get(0)?, row.try_get(1)?);
+        batch.bindings.insert(key, binding);
     }
     for row in answers.take(tasks).iter().chain(&answers.take(of_bound)) {
         batch.keep(rows::id(row)?, rows::read(row))?;

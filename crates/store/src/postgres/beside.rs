@@ -1,4 +1,4 @@
-//! The connection of a command that runs beside the serving processes, made on first use.
+//! The store for commands that run beside the serving processes. It connects on first use.
 
 use std::sync::Arc;
 
@@ -10,14 +10,16 @@ use super::connect::Connector;
 use super::fault::{Fault, unavailable};
 use super::lane::Lane;
 use super::reads::Reader;
-use super::schema;
 use super::shared::Shared;
 use super::statement::Statement;
+use super::{schema, script};
+use crate::backend::Tables;
+use crate::sql::{Question, Script};
 use crate::{OpenError, PostgresOptions, StoreError};
 
 /// A store's database.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(crate) struct PostgresBeside {
     connector: Arc<Connector>,
     options: PostgresOptions,
     connected: OnceCell<Connected>,
@@ -25,15 +27,14 @@ pub(super) struct Beside {
 
 /// The tools of a command.
 #[derive(Debug)]
-pub(super) struct Connected {
-    pub(super) lane: Lane,
-    pub(super) reader: Arc<Reader>,
-    pub(super) shared: Arc<Shared>,
+struct Connected {
+    lane: Lane,
+    reader: Arc<Reader>,
 }
 
-impl Beside {
+impl PostgresBeside {
     /// The database at `url`.
-    pub(super) fn of(url: &str) -> Result<Self, OpenError> {
+    pub(crate) fn of(url: &str) -> Result<Self, OpenError> {
         let options = PostgresOptions::default();
         let connector = Arc::new(Connector::of(Address::parse(url, &options)?)?);
         Ok(Self {
@@ -47,7 +48,7 @@ impl Beside {
     ///
     /// # Errors
     /// If the connection fails, or the schema is not this program's.
-    pub(super) async fn connected(&self) -> Result<&Connected, StoreError> {
+    async fn connected(&self) -> Result<&Connected, StoreError> {
         let connect = || async {
             let client = self.connector.connect().await?;
             let checked = schema::check(&client).await;
@@ -63,10 +64,21 @@ impl Beside {
             let shared = Arc::new(Shared::new(&self.options, &clock));
             Ok(Connected {
                 lane: Lane::start(self.connector.clone(), shared.clone(), id),
-                reader: Arc::new(Reader::start(self.connector.clone(), shared.clone())),
-                shared,
+                reader: Arc::new(Reader::start(self.connector.clone(), shared)),
             })
         };
         self.connected.get_or_try_init(connect).await
+    }
+}
+
+impl Tables for PostgresBeside {
+    const KEY_NUMBER: &'static str = "number";
+
+    async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
+        script::ask(&self.connected().await?.reader, question).await
+    }
+
+    async fn run<S: Script>(&self, script: S) -> Result<S::Output, StoreError> {
+        self.connected().await?.lane.call(script).await
     }
 }

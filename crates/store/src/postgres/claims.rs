@@ -6,19 +6,17 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use kinora_contract::TaskId;
-use kinora_contract::lifecycle::Record;
+use kinora_contract::lifecycle::{Event, Record};
 use kinora_contract::spec::SPEC_VERSION;
 use tokio_postgres::Row;
 
-use super::acts::release;
 use super::asked::Asked;
 use super::batch::{Batch, Part};
 use super::fault::{Done, Fault};
-use super::job::{Job, Needs, Operation};
 use super::rows;
 use super::statement::Statement;
-use crate::queue::{Change, Claiming, Index, Turns};
-use crate::{Claim, ClaimRequest, LongTasks, StoreError};
+use crate::queue::{Change, Index, Turns};
+use crate::{ClaimRequest, LongTasks, StoreError};
 
 /// Maximum number of tasks in one reading of the queue; a larger claim reads it again.
 const ROUND_MAX: usize = 64;
@@ -27,69 +25,11 @@ const ROUND_MAX: usize = 64;
 const BREADTH: u64 = 2;
 const BROADER: u64 = 4;
 
-impl Operation for ClaimRequest {
-    type Output = Vec<Claim>;
-
-    fn needs(&self, needs: &mut Needs) {
-        needs.claims = needs.claims.saturating_add(self.count);
-    }
-
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Claim>> {
-        if self.count == 0 || !batch.is_claimable {
-            return Ok(Vec::new());
-        }
-        let mut part = reach(self, self.long_tasks, batch).await?;
-        let awaited = awaited(self, batch).await?;
-        let running = part.index.running().map(|record| &**record);
-        let mut claiming = Claiming::begin(self, &batch.now, running, awaited.as_deref());
-        loop {
-            let claimed = claim(self, &mut claiming, &mut part, batch)?;
-            if !claiming.is_open() || claimed == 0 || part.left > 0 {
-                break;
-            }
-            part = reach(self, claiming.long_tasks(), batch).await?;
-        }
-        batch.part = Some(part);
-        Ok(claiming.claims())
-    }
-
-    /// Otherwise the tasks of a worker that vanished during its request would wait for the lease to
-    /// expire.
-    fn unclaimed(claims: Vec<Claim>) -> Vec<Box<dyn Job>> {
-        release(claims)
-    }
-}
-
-/// Whether a claim leads to a task. Reads and locks as the claim does, so that it sees the same, and changes nothing.
-#[derive(Debug)]
-pub(super) struct Claimable(pub(super) ClaimRequest);
-
-impl Operation for Claimable {
-    type Output = bool;
-
-    fn needs(&self, needs: &mut Needs) {
-        self.0.needs(needs);
-    }
-
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<bool> {
-        let request = &self.0;
-        if request.count == 0 || !batch.is_claimable {
-            return Ok(false);
-        }
-        let long = request.long_tasks;
-        let part = reach(request, long, batch).await?;
-        let awaited = awaited(request, batch).await?;
-        let running = part.index.running().map(|record| &**record);
-        let has_next = part.index.next(request, long).is_some();
-        let awaited = awaited.as_deref();
-        let leads = Claiming::leads_to_task(request, &batch.now, running, awaited, has_next);
-        batch.part = Some(part);
-        Ok(leads)
-    }
-}
-
 /// The task that waits for this worker to be idle.
-async fn awaited(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Option<Arc<Record>>> {
+pub(super) async fn awaited(
+    request: &ClaimRequest,
+    batch: &mut Batch<'_>,
+) -> Done<Option<Arc<Record>>> {
     let alone = batch.queue.as_ref().and_then(|queue| queue.alone.as_ref());
     let Some(id) = alone.and_then(|next| next.awaits(request)) else {
         return Ok(None);
@@ -104,12 +44,16 @@ async fn awaited(request: &ClaimRequest, batch: &mut Batch<'_>) -> Done<Option<A
     Ok(found.first().and_then(|row| rows::read(row).ok()))
 }
 
-/// The part of the queue for this request: that of the previous request, if it reaches as far.
-async fn reach(
+/// Makes sure that the transaction's part of the queue serves this request: that of the previous
+/// claim, if it reaches as far. Returns whether anything waits.
+pub(super) async fn reach(
     request: &ClaimRequest,
     long: Option<LongTasks>,
     batch: &mut Batch<'_>,
-) -> Done<Part> {
+) -> Done<bool> {
+    if !batch.is_claimable {
+        return Ok(false);
+    }
     let cost_max = long.and_then(|long| long.cost_max());
     let known = batch.part.take();
     let known = known.filter(|part| {
@@ -117,7 +61,10 @@ async fn reach(
         is_same && part.cost_max == cost_max
     });
     let breadth = match known {
-        Some(part) if part.left > 0 => return Ok(part),
+        Some(part) if part.left > 0 => {
+            batch.part = Some(part);
+            return Ok(true);
+        }
         Some(part) => part.breadth,
         None => BREADTH,
     };
@@ -129,7 +76,8 @@ async fn reach(
         depth *= BROADER;
         part = read(request, cost_max, left, (part.breadth, depth), batch).await?;
     }
-    Ok(part)
+    batch.part = Some(part);
+    Ok(true)
 }
 
 /// How many projects may have their share of the worker's slots, so that a claim passes them over.
@@ -141,56 +89,36 @@ fn full_projects(request: &ClaimRequest) -> u64 {
     }
 }
 
-/// Claims the tasks in this part of the queue for the request; returns their number.
-fn claim(
-    request: &ClaimRequest,
-    claiming: &mut Claiming<'_>,
-    part: &mut Part,
+/// Claims a task of the part of the queue that was reached, which shows it as claimed from then on.
+pub(super) fn claim(
+    before: &Arc<Record>,
+    event: Event,
     batch: &mut Batch<'_>,
-) -> Done<usize> {
-    let mut claimed = 0;
-    while claiming.is_open()
-        && part.left > 0
-        && let Some(before) = part.next(request, claiming).cloned()
-    {
-        if let Err(next) = claiming.admit(&before) {
-            batch.queue_mut()?.alone = Some(next);
-            break;
-        }
-        let token = batch.next_token()?;
-        let after = batch.expect(&before, claiming.event(token))?;
-        part.index.apply(&Change {
-            id: before.task.id,
-            before: Some(before.clone()),
-            after: after.clone(),
-        });
-        let project = &before.task.project;
-        batch.project(project).turn = part.index.turns().of(project);
-        batch.queue_mut()?.turn_now = part.index.turns().now();
-        claimed += 1;
-        part.left -= 1;
-        if part.is_dry_after(&before) {
-            part.left = 0;
-            part.breadth *= BROADER;
-        }
-        if let Some(after) = after {
-            claiming.add(&after, token);
-        }
-        let long = claiming.long_tasks();
-        if part.cost_max != long.and_then(|long| long.cost_max()) {
-            // That was the last long one: short ones may be behind more projects than were read.
-            part.left = 0;
-        }
+) -> Done<Option<Arc<Record>>> {
+    // A change makes the part outdated, but for this one.
+    let part = batch.part.take();
+    let after = batch.expect(before, event)?;
+    let Some(mut part) = part else {
+        return Ok(after);
+    };
+    part.index.apply(&Change {
+        id: before.task.id,
+        before: Some(before.clone()),
+        after: after.clone(),
+    });
+    let project = &before.task.project;
+    batch.project(project).turn = part.index.turns().of(project);
+    batch.queue_mut()?.turn_now = part.index.turns().now();
+    part.left -= 1;
+    if part.is_dry_after(before) {
+        part.left = 0;
+        part.breadth *= BROADER;
     }
-    Ok(claimed)
+    batch.part = Some(part);
+    Ok(after)
 }
 
 impl Part {
-    /// The task to claim next.
-    fn next(&self, request: &ClaimRequest, claiming: &Claiming<'_>) -> Option<&Arc<Record>> {
-        self.index.next(request, claiming.long_tasks())
-    }
-
     /// Whether unread tasks of the claimed task's project and model may be waiting.
     fn is_dry_after(&mut self, claimed: &Record) -> bool {
         let place = (

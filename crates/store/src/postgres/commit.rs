@@ -6,13 +6,14 @@ use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
 use tokio_postgres::types::Type;
 
-use super::batch::{Batch, Sums};
+use super::batch::{Batch, NewBinding, Sums};
 use super::fault::{Done, is_refusal};
 use super::rows::{Version, Written};
 use super::statement::Statement;
 use crate::queue::Change;
+use crate::sql::Dialect;
 use crate::stored::int;
-use crate::tables::webhooks;
+use crate::tables::{chores, webhooks};
 
 /// The changes of a committed transaction.
 #[derive(Debug, Default)]
@@ -150,18 +151,20 @@ impl Batch<'_> {
         let mut statements = Vec::new();
         let new = std::mem::take(&mut self.new);
         if !new.bindings.is_empty() {
-            statements.push(super::insert::bind(new.bindings));
+            statements.push(bind_keys(new.bindings));
         }
         let mut call_offs = new.call_offs;
         if !new.files.is_empty() {
-            statements.push(super::chores::note_files(new.files));
+            statements.push(chores::add_files(Dialect::Postgres, &new.files).into());
         }
         call_offs.sort_unstable_by_key(|one| one.task);
-        statements.extend(call_offs.into_iter().map(super::chores::note_call_off));
+        let call_offs = call_offs.iter();
+        statements.extend(call_offs.map(|one| chores::add_call_off(Dialect::Postgres, one).into()));
         let callbacks = new.callbacks.into_iter();
         statements.extend(callbacks.map(|(task, to)| webhooks::note_callback(task, &to).into()));
         if !new.ended.is_empty() {
-            statements.extend(super::webhooks::note_ends(new.ended));
+            let ends = webhooks::add_ends(Dialect::Postgres, &new.ended);
+            statements.extend(ends.map(Statement::from));
         }
         for (task, picture) in new.previews {
             let put = Statement::new(
@@ -199,4 +202,25 @@ pub(super) fn remove(ids: Vec<String>) -> [Statement; 2] {
         "DELETE FROM tasks WHERE id = ANY($1)",
     ]
     .map(|text| Statement::new(text).texts(ids.clone()))
+}
+
+/// Adds bindings of idempotency keys.
+pub(super) fn bind_keys(bindings: Vec<NewBinding>) -> Statement {
+    let mut columns = (vec![], vec![], vec![], vec![], vec![]);
+    for one in bindings {
+        columns.0.push(one.project);
+        columns.1.push(one.key);
+        columns.2.push(one.fingerprint);
+        columns.3.push(int(one.expires_at_ms));
+        columns.4.push(one.task.to_string());
+    }
+    Statement::new(
+        "INSERT INTO idempotency (project, key, fingerprint, expires_at_ms, task) \
+         SELECT * FROM unnest($1, $2, $3, $4, $5)",
+    )
+    .texts(columns.0)
+    .texts(columns.1)
+    .bind(columns.2, Type::BYTEA_ARRAY)
+    .ints(columns.3)
+    .texts(columns.4)
 }

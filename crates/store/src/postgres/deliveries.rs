@@ -1,65 +1,47 @@
 //! Deliveries in PostgreSQL as the delivering processes use them: leases, outcomes, and the limits of
 //! a webhook's rows.
 
+use kinora_contract::UnixMs;
 use kinora_contract::limits::{WEBHOOK_LOG_MAX, WEBHOOK_PENDING_MAX};
 
 use super::batch::Batch;
 use super::fault::Done;
-use super::job::Operation;
-use super::script;
+use super::job::LaneStep;
 use super::statement::Statement;
-use crate::tables::webhooks::{due_columns, read_due};
+use crate::DeliveryRequest;
 use crate::webhooks::{AHEAD_MS_MAX, TRIM_STEP};
-use crate::{DeliveryRequest, DueDelivery};
 
-impl Operation for DeliveryRequest {
-    type Output = Vec<DueDelivery>;
-
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<DueDelivery>> {
-        let now_ms = batch.now.wall_ms;
-        // Each webhook is read by index, as far as its free places go, so the work does not grow with
-        // its backlog. Deliveries under way have the first places of their webhook.
-        let take = Statement::new(format!(
-            "WITH due AS (\
-               SELECT d.number, d.due_ms, d.place + l.count AS place FROM webhooks w \
-               CROSS JOIN LATERAL (\
-                 SELECT count(*) FROM deliveries \
-                 WHERE webhook = w.id AND token IS NOT NULL AND due_ms > $1 AND due_ms <= $2) l \
-               CROSS JOIN LATERAL (\
-                 SELECT number, due_ms, row_number() OVER (ORDER BY due_ms, number) AS place FROM (\
-                   (SELECT number, due_ms FROM deliveries WHERE webhook = w.id AND state = 'pending' \
-                    AND due_ms <= $1 ORDER BY due_ms, number LIMIT $3) UNION ALL \
-                   (SELECT number, due_ms FROM deliveries WHERE webhook = w.id AND state = 'pending' \
-                    AND due_ms > $2 ORDER BY due_ms, number LIMIT $3)) n) d \
-               WHERE w.disabled_at_ms IS NULL AND d.place + l.count <= $3 \
-               ORDER BY 3, d.due_ms, d.number LIMIT $4\
-             ), picked AS (\
-               SELECT number FROM deliveries WHERE number = ANY (ARRAY(SELECT number FROM due)) \
-               AND (due_ms <= $1 OR due_ms > $2) AND state = 'pending' FOR UPDATE SKIP LOCKED\
-             ) UPDATE deliveries d SET due_ms = $5, token = nextval('chore_tokens'), attempts = d.attempts + 1 \
-             FROM picked p, webhooks w WHERE d.number = p.number AND w.id = d.webhook \
-             RETURNING {}",
-            due_columns()
-        ))
-        .int(now_ms)
-        .int(now_ms.saturating_add(AHEAD_MS_MAX))
-        .int(self.each as u64)
-        .int(self.count as u64)
-        .int(now_ms.saturating_add(self.lease_ms));
-        let rows = batch.query(take).await?;
-        batch.wrote |= !rows.is_empty();
-        let mut taken = Vec::with_capacity(rows.len());
-        for row in &script::rows(&rows)? {
-            taken.extend(read_due(row, now_ms)?);
-        }
-        Ok(taken)
-    }
+/// Finds and locks the deliveries to lease. Each webhook is read by index, as far as its free places
+/// go, so the work does not grow with its backlog. Deliveries under way have the first places of
+/// their webhook.
+pub(super) fn due(request: &DeliveryRequest, now_ms: UnixMs) -> Statement {
+    Statement::new(
+        "WITH due AS (\
+           SELECT d.number, d.due_ms, d.place + l.count AS place FROM webhooks w \
+           CROSS JOIN LATERAL (\
+             SELECT count(*) FROM deliveries \
+             WHERE webhook = w.id AND token IS NOT NULL AND due_ms > $1 AND due_ms <= $2) l \
+           CROSS JOIN LATERAL (\
+             SELECT number, due_ms, row_number() OVER (ORDER BY due_ms, number) AS place FROM (\
+               (SELECT number, due_ms FROM deliveries WHERE webhook = w.id AND state = 'pending' \
+                AND due_ms <= $1 ORDER BY due_ms, number LIMIT $3) UNION ALL \
+               (SELECT number, due_ms FROM deliveries WHERE webhook = w.id AND state = 'pending' \
+                AND due_ms > $2 ORDER BY due_ms, number LIMIT $3)) n) d \
+           WHERE w.disabled_at_ms IS NULL AND d.place + l.count <= $3 \
+           ORDER BY 3, d.due_ms, d.number LIMIT $4\
+         ) SELECT number FROM deliveries WHERE number = ANY (ARRAY(SELECT number FROM due)) \
+         AND (due_ms <= $1 OR due_ms > $2) AND state = 'pending' FOR UPDATE SKIP LOCKED",
+    )
+    .int(now_ms)
+    .int(now_ms.saturating_add(AHEAD_MS_MAX))
+    .int(request.each as u64)
+    .int(request.count as u64)
 }
 
 /// Removes deliveries beyond the limits of their webhooks, a limited number for each.
 pub(super) struct Trim;
 
-impl Operation for Trim {
+impl LaneStep for Trim {
     type Output = u64;
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<u64> {

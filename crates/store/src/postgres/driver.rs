@@ -7,10 +7,9 @@ use kinora_contract::Clock;
 
 use super::PostgresStore;
 use super::address::is_postgres;
+use super::beside::PostgresBeside;
 use super::durability::unsafe_settings_of;
-use super::key_store::KeysBeside;
-use super::operations::PostgresOperations;
-use super::roles::webhooks::WebhooksBeside;
+use super::operators::PostgresOperations;
 use super::workers::living_beside;
 use crate::driver::Driver;
 use crate::{
@@ -37,11 +36,11 @@ impl Driver for PostgresDriver {
     }
 
     fn open_keys(&self, url: &str) -> Result<Arc<dyn KeyStore>, OpenError> {
-        Ok(Arc::new(KeysBeside::of(url)?))
+        Ok(Arc::new(PostgresBeside::of(url)?))
     }
 
     fn open_webhooks(&self, url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
-        Ok(Arc::new(WebhooksBeside::of(url)?))
+        Ok(Arc::new(PostgresBeside::of(url)?))
     }
 
     async fn living_workers(

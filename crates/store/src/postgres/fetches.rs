@@ -1,65 +1,60 @@
 //! Operations of the fetch stage: take tasks with missing references. The lease of a fetch is in
 //! the task's row, since several processes serve the store.
 
-use kinora_contract::lifecycle::Event;
+use std::sync::Arc;
+
+use kinora_contract::lifecycle::{Event, Record};
 use kinora_contract::spec::SPEC_VERSION;
 
-use super::acts::settle;
 use super::batch::Batch;
 use super::claims::{candidates, fill, join, part, read_or_skip};
 use super::fault::Done;
-use super::job::{Job, Operation, call};
 use super::rows;
 use super::statement::Statement;
+use crate::operations::fetch::TAKEN_MAX;
 use crate::queue::{Change, Index};
-use crate::{FETCH_PAUSE_MS_MAX, Fetch, FetchRequest, Fetched};
+use crate::{FETCH_PAUSE_MS_MAX, FetchRequest};
 
 /// Maximum number of tasks that become fetchable again in one transaction, which keeps it short.
 const BACK_MAX: u64 = 500;
-/// Maximum number of fetches in one transaction.
-const TAKEN_MAX: usize = 256;
 
-impl Operation for FetchRequest {
-    type Output = Vec<Fetch>;
-
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<Fetch>> {
-        let any = format!(
-            "SELECT 1 WHERE EXISTS (SELECT 1 FROM tasks WHERE place = 2) \
-             OR EXISTS (SELECT 1 FROM tasks WHERE {PAST}) OR EXISTS (SELECT 1 FROM tasks WHERE {AHEAD})"
-        );
-        let any = self.bound(Statement::new(any), batch);
-        if self.count == 0 || batch.query(any).await?.is_empty() {
-            return Ok(Vec::new());
-        }
-        batch.lock_queue().await?;
-        let mut index = read(self, batch).await?;
-        let mut taken = Vec::new();
-        while taken.len() < self.count.min(TAKEN_MAX) {
-            let next = index.next_fetch(&self.models, self.project_max);
-            let Some(before) = next.cloned() else {
-                break;
-            };
-            let token = batch.next_token()?;
-            let Some(after) = batch.expect(&before, self.begun(token, &batch.now))? else {
-                break;
-            };
-            batch.project(&after.task.project).last_fetch = token;
-            taken.push(Fetch::of(&after, token));
-            index.apply(&Change {
-                id: before.task.id,
-                before: Some(before),
-                after: Some(after),
-            });
-        }
-        Ok(taken)
+/// Ends the pauses and leases that are over, and reads the part of the queue from which fetches are
+/// taken. Returns whether there is anything to fetch.
+pub(super) async fn reach(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<bool> {
+    let any = format!(
+        "SELECT 1 WHERE EXISTS (SELECT 1 FROM tasks WHERE place = 2) \
+         OR EXISTS (SELECT 1 FROM tasks WHERE {PAST}) OR EXISTS (SELECT 1 FROM tasks WHERE {AHEAD})"
+    );
+    let any = request.bound(Statement::new(any), batch);
+    if batch.query(any).await?.is_empty() {
+        return Ok(false);
     }
+    batch.lock_queue().await?;
+    let index = read(request, batch).await?;
+    batch.fetchable = Some(index);
+    Ok(true)
+}
 
-    /// Otherwise the tasks of a fetch stage that vanished during its request would wait for the
-    /// lease to expire.
-    fn unclaimed(fetches: Vec<Fetch>) -> Vec<Box<dyn Job>> {
-        let back = |fetch: Fetch| call(settle(&fetch, Fetched::Back { pause_ms: 0 })).0;
-        fetches.into_iter().map(back).collect()
+/// Begins a fetch of a task that was reached.
+pub(super) fn begin(
+    before: &Arc<Record>,
+    event: Event,
+    token: u64,
+    batch: &mut Batch<'_>,
+) -> Done<Option<Arc<Record>>> {
+    // A change makes the part outdated, but for this one.
+    let index = batch.fetchable.take();
+    let after = batch.expect(before, event)?;
+    batch.project(&before.task.project).last_fetch = token;
+    if let Some(mut index) = index {
+        index.apply(&Change {
+            id: before.task.id,
+            before: Some(before.clone()),
+            after: after.clone(),
+        });
+        batch.fetchable = Some(index);
     }
+    Ok(after)
 }
 
 /// Pauses and leases that may be over: their ends are past, or further ahead than the server's clock grants.

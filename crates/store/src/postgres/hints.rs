@@ -38,7 +38,7 @@ fn follow(origin: u64, text: &str, shared: &Shared) {
             shared.cache.forget(Some(&ids));
         }
     }
-    shared.wake(Hints {
+    shared.signals.wake(Hints {
         work: hints.contains('w'),
         withdrawn: hints.contains('x'),
         ended: hints.contains('e'),
@@ -46,12 +46,12 @@ fn follow(origin: u64, text: &str, shared: &Shared) {
     // Processes of an earlier release send no news.
     match parts.next() {
         None => {}
-        Some("*") => shared.followers.tell(TaskChange::Unknown),
+        Some("*") => shared.signals.followers.tell(TaskChange::Unknown),
         Some(ids) => {
             let ids: Vec<TaskId> = ids.split(',').filter_map(|id| id.parse().ok()).collect();
             shared.cache.forget_unfinished(&ids);
             for id in ids {
-                shared.followers.tell(TaskChange::Of(id));
+                shared.signals.followers.tell(TaskChange::Of(id));
             }
         }
     }
@@ -102,8 +102,8 @@ impl Listener {
                 Ok(both) => {
                     // Notices sent in the meantime are lost.
                     shared.cache.forget(None);
-                    shared.followers.tell(TaskChange::Unknown);
-                    shared.wake(Hints {
+                    shared.signals.followers.tell(TaskChange::Unknown);
+                    shared.signals.wake(Hints {
                         work: true,
                         withdrawn: true,
                         ended: true,

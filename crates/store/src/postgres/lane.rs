@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use self::writer::Writer;
 use super::connect::Connector;
 use super::fault::{Done, answered, closed};
-use super::job::{Job, Operation, call};
+use super::job::{Job, LaneStep, call};
 use super::shared::Shared;
 use crate::StoreError;
 
@@ -46,7 +46,7 @@ impl Lane {
     }
 
     /// Does `operation`; returns once it is committed.
-    pub(super) async fn call<O: Operation>(&self, operation: O) -> Result<O::Output, StoreError> {
+    pub(super) async fn call<O: LaneStep>(&self, operation: O) -> Result<O::Output, StoreError> {
         let (job, answer) = call(operation);
         self.jobs.send(job).await.map_err(|_| closed())?;
         answer.await.map_err(|_| closed())?
@@ -54,7 +54,7 @@ impl Lane {
 
     /// The same for a client, which does not wait for a server that does not answer. As after any lost answer, the
     /// operation may be done all the same.
-    pub(super) async fn call_soon<O: Operation>(
+    pub(super) async fn call_soon<O: LaneStep>(
         &self,
         operation: O,
     ) -> Result<O::Output, StoreError> {
@@ -63,7 +63,7 @@ impl Lane {
     }
 
     /// Queues `operation` without waiting, unless the lane is too busy.
-    pub(super) fn try_send<O: Operation>(&self, operation: O) {
+    pub(super) fn try_send<O: LaneStep>(&self, operation: O) {
         // Callers of this can do without the operation.
         let _ = self.jobs.try_send(call(operation).0);
     }
@@ -143,7 +143,7 @@ fn fill(jobs: &mut Vec<Box<dyn Job>>, queue: &mut mpsc::Receiver<Box<dyn Job>>) 
 /// Checks whether the server accepts writes.
 struct Probe;
 
-impl Operation for Probe {
+impl LaneStep for Probe {
     type Output = ();
 
     async fn apply(&self, batch: &mut super::batch::Batch<'_>) -> Done<()> {

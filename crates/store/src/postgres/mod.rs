@@ -1,20 +1,18 @@
-//! The store in a PostgreSQL database, which any number of processes serve together. A change
-//! passes through it in this order: `roles` (the interface) hands an operation (`insert`, `acts`,
-//! `claims`, `fetches`, `sweep`, `chores`, `keys`, `webhooks`) to a `lane`, which takes all queued
-//! ones into one transaction: `begin` locks and reads the rows that they need in one round trip,
-//! they change records in memory by the rules of the contract (`batch`), and `commit` writes the
-//! `rows`. Then `shared` shows the changes to this process, and `hints` notifies the others. Reads
-//! (`reads`, `cache`, `snapshots`) query the database, or reuse an answer from a moment ago.
+//! The store in a PostgreSQL database, which any number of processes serve together. An operation goes
+//! to a `lane`, which takes all queued ones into one transaction: `begin` locks and reads the rows that
+//! they need in one round trip, they change records in memory (`transaction`, on a `batch`), and `commit`
+//! writes the `rows`. Then `shared` shows the changes to this process, and `hints` notifies the others.
+//! Reads (`backend`, `reads`, `cache`, `snapshots`) query the database, or reuse an answer from a moment
+//! ago.
 
-mod acts;
 mod address;
 mod allowances;
 mod asked;
+mod backend;
 mod batch;
 mod begin;
 mod beside;
 mod cache;
-mod chores;
 mod claims;
 mod commit;
 mod connect;
@@ -23,20 +21,19 @@ mod driver;
 mod durability;
 mod fault;
 mod fetches;
+mod gaps;
 mod hints;
-mod insert;
 mod job;
-mod key_store;
+mod key_cache;
 mod lane;
 mod migrations;
 mod moves;
 mod notices;
 mod opening;
-mod operations;
+mod operators;
 mod options;
 mod overview;
 mod reads;
-mod roles;
 mod rows;
 mod runs;
 mod runtime;
@@ -47,11 +44,10 @@ mod session;
 mod shared;
 mod snapshots;
 mod statement;
-mod sweep;
 mod tallies;
 mod tls;
 mod totals;
-mod webhooks;
+mod transaction;
 mod workers;
 
 pub(crate) use driver::PostgresDriver;
@@ -60,14 +56,11 @@ pub use options::{DirectAddress, PostgresOptions, Time};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use kinora_contract::{Task, TaskId};
-
-use crate::{Allowances, Holds, OpenError, OpenOptions, Reads, Store, StoreError};
+use crate::{Allowances, Holds, OpenError, OpenOptions, Store, StoreError};
 use address::Address;
 use connect::Connector;
 use hints::Listener;
-use key_store::PostgresKeys;
+use key_cache::KeyCache;
 use lane::Lane;
 use moves::export::PostgresExport;
 use moves::import::PostgresImport;
@@ -88,7 +81,7 @@ pub struct PostgresStore {
     shared: Arc<Shared>,
     reader: Arc<Reader>,
     snapshots: Snapshots,
-    keys: PostgresKeys,
+    keys: KeyCache,
     /// Lanes that accept tasks, so that no other work delays them; a project always uses the same
     /// one, since its row is locked.
     inserts: [Lane; INSERT_LANES],
@@ -174,7 +167,7 @@ impl PostgresStore {
         Ok(Self {
             identity: opened.identity,
             holds: opened.holds,
-            keys: PostgresKeys::new(acts.clone(), reader.clone(), shared.clone()),
+            keys: KeyCache::default(),
             snapshots: Snapshots::default(),
             shared,
             reader,
@@ -203,13 +196,5 @@ impl Store for PostgresStore {
 
     fn allowances(self: Arc<Self>) -> Option<Arc<dyn Allowances>> {
         Some(self)
-    }
-}
-
-#[async_trait]
-impl Reads for PostgresStore {
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
-        let found = self.reader.find(id).await?;
-        Ok(found.map(|record| record.task.clone()))
     }
 }

@@ -8,7 +8,7 @@ use super::reads::Reader;
 use super::rows;
 use super::statement::Statement;
 use super::workers;
-use crate::operations::LATELY_MS;
+use crate::operators::LATELY_MS;
 use crate::present::Present;
 use crate::{Overview, RunningTask, StoreError};
 

@@ -3,31 +3,11 @@
 use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
-use super::batch::Batch;
 use super::fault::{Done, Fault, corrupt};
-use super::job::Operation;
 use super::reads::Reader;
 use super::statement::Statement;
 use crate::StoreError;
-use crate::sql::{Query, Question, Row, Script, Unreadable, Value};
-
-impl<S: Script> Operation for S {
-    type Output = S::Output;
-
-    async fn apply(&self, batch: &mut Batch<'_>) -> Done<S::Output> {
-        if let Some(table) = self.locked_table() {
-            let lock = format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE");
-            batch.query(Statement::new(lock)).await?;
-        }
-        let mut answers = Vec::new();
-        for query in self.statements(batch.now.wall_ms) {
-            let found = batch.query(query.into()).await?;
-            batch.wrote |= !found.is_empty();
-            answers.push(rows(&found)?);
-        }
-        Ok(self.output(&answers)?)
-    }
-}
+use crate::sql::{Query, Question, Row, Unreadable, Value};
 
 /// The rows that `question` finds, as what they are read as.
 pub(super) async fn ask<T>(reader: &Reader, question: Question<T>) -> Result<Vec<T>, StoreError> {

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kinora_contract::lifecycle::Hints;
 use kinora_contract::{Clock, TaskId};
-use tokio::sync::watch;
 
 use super::cache::{Begun, Cache};
 use super::commit::Committed;
@@ -14,8 +13,8 @@ use super::notices::Notices;
 use super::runs::Runs;
 use super::server_clock::ServerClock;
 use super::totals::Summed;
-use crate::changes::Followers;
 use crate::queue::{Change, QueueEstimates};
+use crate::signals::Signals;
 use crate::{Outage, PostgresOptions, TaskChange, metered};
 
 /// One instance for each handle.
@@ -29,10 +28,7 @@ pub(super) struct Shared {
     pub(super) runs: Runs,
     pub(super) estimates: QueueEstimates,
     pub(super) notices: Notices,
-    pub(super) work: watch::Sender<u64>,
-    pub(super) withdrawn: watch::Sender<u64>,
-    pub(super) ended: watch::Sender<u64>,
-    pub(super) followers: Followers,
+    pub(super) signals: Signals,
     writable: AtomicBool,
     outage: Outage,
 }
@@ -48,10 +44,7 @@ impl Shared {
             runs: Runs::default(),
             estimates: QueueEstimates::new(clock.clone()),
             notices: Notices::default(),
-            work: watch::Sender::new(0),
-            withdrawn: watch::Sender::new(0),
-            ended: watch::Sender::new(0),
-            followers: Followers::default(),
+            signals: Signals::default(),
             writable: AtomicBool::new(true),
             outage: Outage::of("store writes", clock),
         }
@@ -68,7 +61,7 @@ impl Shared {
             self.estimates.apply(change);
             hints = hints.or(change.hints());
         }
-        self.wake(hints);
+        self.signals.wake(hints);
         // The news make other processes forget what they know of unfinished tasks.
         let had_ended =
             |change: &&Change| change.before.as_ref().is_some_and(|one| one.is_terminal());
@@ -76,23 +69,10 @@ impl Shared {
         let news = committed.changes.iter().filter(|change| change.is_news());
         let news: Vec<TaskId> = news.map(|change| change.id).collect();
         for id in &news {
-            self.followers.tell(TaskChange::Of(*id));
+            self.signals.followers.tell(TaskChange::Of(*id));
         }
         self.notices
             .add(hints, remembered.map(|change| change.id), news);
-    }
-
-    /// Advances the counters of this process.
-    pub(super) fn wake(&self, hints: Hints) {
-        for (hint, moved) in [
-            (hints.work, &self.work),
-            (hints.withdrawn, &self.withdrawn),
-            (hints.ended, &self.ended),
-        ] {
-            if hint {
-                moved.send_modify(|count| *count += 1);
-            }
-        }
     }
 
     /// Whether the last change was stored.

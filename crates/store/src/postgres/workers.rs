@@ -3,27 +3,29 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use async_trait::async_trait;
 use kinora_contract::Reading;
 use serde_json::{from_str, to_string};
 use tokio_postgres::Row;
 
+use super::PostgresStore;
 use super::address::Address;
 use super::batch::Batch;
 use super::connect::Connector;
 use super::fault::Done;
-use super::job::Operation;
+use super::job::LaneStep;
 use super::reads::Reader;
 use super::schema;
 use super::statement::{Statement, ask_present, read_present};
 use crate::present::Present;
 use crate::workers::served;
-use crate::{Announcement, LivingWorker, OpenError, PostgresOptions, StoreError};
+use crate::{Announcement, LivingWorker, OpenError, PostgresOptions, StoreError, Workers};
 
 /// Announces a worker for this many milliseconds, and removes expired announcements.
 #[derive(Debug)]
 pub(super) struct Announce(pub(super) Announcement, pub(super) u64);
 
-impl Operation for Announce {
+impl LaneStep for Announce {
     type Output = ();
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
@@ -48,7 +50,7 @@ impl Operation for Announce {
 #[derive(Debug)]
 pub(super) struct Withdraw(pub(super) String);
 
-impl Operation for Withdraw {
+impl LaneStep for Withdraw {
     type Output = ();
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
@@ -134,4 +136,23 @@ pub(super) async fn served_models(
 ) -> Result<BTreeSet<String>, StoreError> {
     let living = living(reader, now).await?;
     Ok(served(living.iter().map(|one| &one.worker)))
+}
+
+#[async_trait]
+impl Workers for PostgresStore {
+    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
+        self.acts.call(Announce(worker.clone(), for_ms)).await
+    }
+
+    async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
+        self.acts.call(Withdraw(id.to_owned())).await
+    }
+
+    async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
+        living(&self.reader, &self.reader.present().await?).await
+    }
+
+    async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
+        served_models(&self.reader, &self.reader.present().await?).await
+    }
 }

@@ -96,9 +96,8 @@ impl Index {
     }
 
     /// The task that waits for the requesting worker to be empty.
-    pub(crate) fn awaiting(&self, request: &ClaimRequest) -> Option<&Record> {
-        let id = self.alone.as_ref()?.awaits(request)?;
-        self.get(id).map(|record| &**record)
+    pub(crate) fn awaiting(&self, request: &ClaimRequest) -> Option<&Arc<Record>> {
+        self.get(self.alone.as_ref()?.awaits(request)?)
     }
 
     /// The task to claim next: the first one of the project whose turn it is, unless the project

@@ -6,30 +6,29 @@ use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Effects, Ending, Event, Record, Refused};
 use kinora_contract::{Reading, TaskId};
-use rusqlite::{CachedStatement, Connection};
+use rusqlite::Connection;
 
-use super::chore_rows;
-use super::delivery_rows;
+use super::columns::int;
 use super::fault::{Done, Fault};
 use super::gaps;
 use super::rows;
 use super::script;
 use super::standing::Standing;
+use super::writes::control;
 use crate::gap::Gaps;
 use crate::present::Present;
 use crate::queue::{Change, Index, alone};
-use crate::tables::tallies;
+use crate::sql::{Dialect, Query};
+use crate::tables::{chores, tallies, webhooks};
 use crate::tallies::Tallies;
 use crate::usages::Charge;
 
 /// An open transaction, with the queue as it will stand after it.
 pub(super) struct Batch<'a> {
-    pub(super) conn: &'a Connection,
+    pub(super) conn: &'a mut Connection,
     /// Its start time.
     pub(super) now: Present,
     standing: &'a mut Standing,
-    /// Adds tasks; looked up for the first of them, not for each.
-    adding: Option<CachedStatement<'a>>,
     changes: Vec<Change>,
     charges: Vec<Charge>,
     endings: Vec<Ending>,
@@ -46,13 +45,12 @@ pub(super) struct Mark {
 }
 
 impl<'a> Batch<'a> {
-    pub(super) fn new(conn: &'a Connection, standing: &'a mut Standing, now: Reading) -> Self {
+    pub(super) fn new(conn: &'a mut Connection, standing: &'a mut Standing, now: Reading) -> Self {
         Self {
             conn,
             now: Present::steady(now),
             gaps: standing.gaps.clone(),
             standing,
-            adding: None,
             changes: Vec::new(),
             charges: Vec::new(),
             endings: Vec::new(),
@@ -122,44 +120,67 @@ impl<'a> Batch<'a> {
 
     /// Adds a record.
     pub(super) fn insert(&mut self, record: Arc<Record>) -> Done<()> {
-        let mut adding = match self.adding.take() {
-            Some(adding) => adding,
-            None => rows::adding(self.conn)?,
-        };
-        rows::add(&mut adding, &record)?;
-        self.adding = Some(adding);
+        rows::add(self.conn, &record)?;
         self.gaps.accept(record.task.id.created_at_ms());
         self.follow(&record.task.project, &Effects::of(None, Some(&record)))?;
         self.note(record.task.id, Some(record));
         Ok(())
     }
 
-    /// Applies `event` to a task, and stores the task and the effects. A refused event changes
-    /// nothing.
+    /// Applies `event` to a task, and stores the task and the effects; `None` if the event removes
+    /// it. A refused event changes nothing.
     pub(super) fn apply(
         &mut self,
         before: &Record,
         event: Event,
-    ) -> Done<Result<Arc<Record>, Refused>> {
+    ) -> Done<Result<Option<Arc<Record>>, Refused>> {
         let transition = match before.apply(event) {
             Ok(transition) => transition,
             Err(refused) => return Ok(Err(refused)),
         };
+        let project = &before.task.project;
         let Some(after) = transition.after.map(Arc::new) else {
-            return Err(Fault::Corrupt(
-                "a removal is not stored as a change".to_owned(),
-            ));
+            // The row contains its charge.
+            let effects = Effects {
+                bytes: 0,
+                tasks: 0,
+                ..transition.effects
+            };
+            self.follow(project, &effects)?;
+            self.remove(before.task.id, int(before.seq))?;
+            return Ok(Ok(None));
         };
         rows::store(self.conn, before, &after)?;
-        self.follow(&after.task.project, &transition.effects)?;
+        self.follow(project, &transition.effects)?;
         self.note(after.task.id, Some(after.clone()));
-        Ok(Ok(after))
+        Ok(Ok(Some(after)))
     }
 
     /// The same for an event that the task's state allows.
-    pub(super) fn expect(&mut self, before: &Record, event: Event) -> Done<Arc<Record>> {
+    pub(super) fn expect(&mut self, before: &Record, event: Event) -> Done<Option<Arc<Record>>> {
         self.apply(before, event)?
             .map_err(|refused| Fault::Corrupt(format!("{}: {refused}", before.task.id)))
+    }
+
+    /// Removes a row; its idempotency key goes with it.
+    pub(super) fn remove(&mut self, id: TaskId, seq: i64) -> Done<()> {
+        let removed = self
+            .conn
+            .prepare_cached(
+                "DELETE FROM tasks WHERE seq = ?1 RETURNING project, charged_bytes, phase <> 'expired'",
+            )?
+            .query_row([seq], |row| {
+                let project: Option<String> = row.get(0).ok();
+                let (bytes, tasks) = (row.get(1)?, row.get(2)?);
+                // A damaged project is charged nothing.
+                Ok(project.map(|project| Charge::of(&project, bytes, tasks)))
+            })?;
+        if let Some(removed) = removed {
+            self.charge(removed.reversed());
+        }
+        self.erase();
+        self.note(id, None);
+        Ok(())
     }
 
     /// Marks the lease of a task as used up by a dead process ([`alone::judged`]).
@@ -176,12 +197,15 @@ impl<'a> Batch<'a> {
 
     /// Stores the effects of a change.
     pub(super) fn follow(&mut self, project: &str, effects: &Effects) -> Done<()> {
-        chore_rows::note_files(self.conn, &effects.garbage)?;
+        self.record_garbage(&effects.garbage)?;
         if let Some(call_off) = &effects.call_off {
-            chore_rows::note_call_off(self.conn, call_off)?;
+            self.run(&chores::add_call_off(Dialect::Sqlite, call_off))?;
         }
         if let Some(task) = effects.ended {
-            delivery_rows::note_end(self.conn, project, task)?;
+            let ended = [(task, project.to_owned())];
+            for query in webhooks::add_ends(Dialect::Sqlite, &ended) {
+                self.run(&query)?;
+            }
         }
         self.erases |= effects.erases;
         self.endings.extend(effects.ending.clone());
@@ -189,27 +213,38 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
+    /// Records files for removal.
+    pub(super) fn record_garbage(&self, keys: &[String]) -> Done<()> {
+        if !keys.is_empty() {
+            self.run(&chores::add_files(Dialect::Sqlite, keys))?;
+        }
+        Ok(())
+    }
+
     /// Runs the part of an operation that handles one row. Damage undoes only that part, and is
     /// logged: it must not block the rows after it. Returns nothing in that case.
     pub(super) fn apart<T>(&mut self, part: impl FnOnce(&mut Self) -> Done<T>) -> Done<Option<T>> {
         let mark = self.mark();
-        self.run("SAVEPOINT part")?;
+        self.control("SAVEPOINT part")?;
         let done = part(self);
         if let Err(Fault::Corrupt(error)) = done {
             tracing::error!(error, "damaged row skipped");
             self.undo_to(mark);
-            self.run("ROLLBACK TO part")?;
-            self.run("RELEASE part")?;
+            self.control("ROLLBACK TO part")?;
+            self.control("RELEASE part")?;
             return Ok(None);
         }
         let done = done?;
-        self.run("RELEASE part")?;
+        self.control("RELEASE part")?;
         Ok(Some(done))
     }
 
-    fn run(&self, statement: &str) -> Done<()> {
-        self.conn.prepare_cached(statement)?.execute([])?;
-        Ok(())
+    fn control(&self, statement: &str) -> Done<()> {
+        Ok(control(self.conn, statement)?)
+    }
+
+    fn run(&self, query: &Query) -> Done<()> {
+        script::run(self.conn, query).map(drop)
     }
 
     /// Removes a task with a damaged row from the queue, even if the transaction fails: otherwise

@@ -1,22 +1,15 @@
 //! Keys and webhooks of a SQLite store for commands beside the process that serves it.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use async_trait::async_trait;
-use kinora_contract::UnixMs;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::fault::Done;
 use super::{carrying, schema, script};
+use crate::backend::Tables;
 use crate::sql::{Question, Script};
-use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};
-use crate::tables::secrets::ReplaceSigningKey;
-use crate::tables::{keys, webhooks};
-use crate::{
-    Actor, ApiKey, Delivery, KeyRotation, KeyStore, NewKey, OpenError, SecretKey, SqliteOptions,
-    StoreError, Webhook, WebhookChange, Webhooks,
-};
+use crate::{OpenError, SqliteOptions, StoreError};
 
 /// A store, beside the process that serves it.
 #[derive(Debug)]
@@ -43,17 +36,21 @@ impl SqliteBeside {
     fn conn(&self) -> MutexGuard<'_, Connection> {
         self.conn.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn ask<T>(&self, question: &Question<T>) -> Result<Vec<T>, StoreError> {
-        Ok(script::ask(&self.conn(), question)?)
+/// Commands have their own thread, which may block.
+impl Tables for SqliteBeside {
+    const KEY_NUMBER: &'static str = "rowid";
+
+    async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
+        Ok(script::ask(&self.conn(), &question)?)
     }
 
-    /// Runs a script in one transaction.
-    fn change<S: Script>(&self, script: &S) -> Result<S::Output, StoreError> {
+    async fn run<S: Script>(&self, script: S) -> Result<S::Output, StoreError> {
         let conn = self.conn();
         let changed = || -> Done<S::Output> {
             let step = Transaction::new_unchecked(&conn, TransactionBehavior::Immediate)?;
-            let changed = script::run_all(&step, script, 0)?;
+            let changed = script::run_all(&step, &script, 0)?;
             step.commit()?;
             Ok(changed)
         };
@@ -65,65 +62,13 @@ impl SqliteBeside {
     }
 }
 
-#[async_trait]
-impl KeyStore for SqliteBeside {
-    async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
-        self.change(&AddKey(key, by.clone()))
-    }
-
-    async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError> {
-        self.change(&AddFirstKey(key, by.clone()))
-    }
-
-    async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
-        self.ask(&keys::all("rowid"))
-    }
-
-    async fn find_key(
-        &self,
-        sha256: &[u8; 32],
-        _now_ms: UnixMs,
-    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        Ok(self.ask(&keys::find(sha256))?.pop().map(Arc::new))
-    }
-
-    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError> {
-        self.change(&RevokeKey(id.to_owned(), now_ms, by.clone()))
-    }
-
-    async fn rotate_key(
-        &self,
-        rotation: KeyRotation,
-        by: &Actor,
-    ) -> Result<Option<ApiKey>, StoreError> {
-        self.change(&RotateKey(rotation, by.clone()))
-    }
-
-    async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
-        self.change(&ReplaceSigningKey(new))
-    }
-}
-
-#[async_trait]
-impl Webhooks for SqliteBeside {
-    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
-        self.ask(&webhooks::all())
-    }
-
-    async fn change_webhook(&self, change: WebhookChange) -> Result<bool, StoreError> {
-        self.change(&change)
-    }
-
-    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError> {
-        self.ask(&webhooks::log(webhook, count))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use kinora_contract::limits::KEY_LOG_ENTRIES_MAX;
 
     use super::*;
+    use crate::Actor;
+    use crate::tables::keys;
     use crate::{KeyAction, KeyActionKind};
 
     #[test]

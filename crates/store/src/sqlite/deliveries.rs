@@ -8,36 +8,13 @@ use rusqlite::{Connection, Row, params};
 use super::batch::Batch;
 use super::columns::int;
 use super::fault::Done;
-use super::job::Operation;
-use super::script;
-use crate::sql::Query;
-use crate::tables::webhooks::{due_columns, read_due};
+use super::job::WriterStep;
+use crate::DeliveryRequest;
 use crate::webhooks::{AHEAD_MS_MAX, TRIM_STEP};
-use crate::{DeliveryRequest, DueDelivery};
-
-impl Operation for DeliveryRequest {
-    type Output = Vec<DueDelivery>;
-
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<Vec<DueDelivery>> {
-        let now_ms = batch.now.wall_ms;
-        let numbers = due(batch.conn, self, now_ms)?;
-        let until_ms = now_ms.saturating_add(self.lease_ms);
-        let mut taken = Vec::with_capacity(numbers.len());
-        for number in numbers {
-            let token = batch.next_chore_token();
-            let mut lease = batch.conn.prepare_cached(
-                "UPDATE deliveries SET due_ms = ?2, token = ?3, attempts = attempts + 1 WHERE number = ?1",
-            )?;
-            lease.execute([number, int(until_ms), int(token)])?;
-            taken.extend(leased(batch.conn, number.unsigned_abs(), now_ms)?);
-        }
-        Ok(taken)
-    }
-}
 
 /// Numbers of the deliveries to lease. Each webhook is read by index, as far as its free places go, so
 /// the work does not grow with its backlog.
-fn due(conn: &Connection, request: &DeliveryRequest, now_ms: UnixMs) -> Done<Vec<i64>> {
+pub(super) fn due(conn: &Connection, request: &DeliveryRequest, now_ms: UnixMs) -> Done<Vec<u64>> {
     let ahead_ms = now_ms.saturating_add(AHEAD_MS_MAX);
     let mut webhooks = conn.prepare_cached(
         "SELECT id FROM webhooks w WHERE disabled_at_ms IS NULL \
@@ -67,7 +44,8 @@ fn due(conn: &Connection, request: &DeliveryRequest, now_ms: UnixMs) -> Done<Vec
     }
     due.sort_unstable();
     due.truncate(request.count);
-    Ok(due.into_iter().map(|(_, (_, number))| number).collect())
+    let numbers = due.into_iter().map(|(_, (_, number))| number);
+    Ok(numbers.map(i64::unsigned_abs).collect())
 }
 
 /// The first pending deliveries of a webhook that are due in this time: when, and their numbers.
@@ -88,17 +66,6 @@ fn next_due(
     Ok(found.collect::<Result<_, _>>()?)
 }
 
-/// A leased row.
-fn leased(conn: &Connection, number: u64, now_ms: UnixMs) -> Done<Option<DueDelivery>> {
-    let text = format!(
-        "SELECT {} FROM deliveries d JOIN webhooks w ON w.id = d.webhook WHERE d.number = $1",
-        due_columns()
-    );
-    let rows = script::run(conn, &Query::new(text).bind(number))?;
-    let found = rows.first().map(|row| read_due(row, now_ms)).transpose()?;
-    Ok(found.flatten())
-}
-
 /// Deliveries beyond the limits of their webhooks, to remove.
 #[derive(Debug, Default)]
 pub(super) struct Excess {
@@ -112,6 +79,20 @@ impl Excess {
     pub(super) const fn is_empty(&self) -> bool {
         self.finished.is_empty() && self.pending.is_empty()
     }
+}
+
+/// Ends the leases of earlier processes, which are dead.
+pub(super) fn end_leases(conn: &Connection) -> Done<()> {
+    conn.execute(
+        "UPDATE deliveries SET due_ms = 0, token = NULL WHERE token IS NOT NULL",
+        [],
+    )?;
+    // Pauses of chores end too.
+    conn.execute(
+        "UPDATE chores SET due_ms = 0, token = NULL WHERE due_ms <> 0 OR token IS NOT NULL",
+        [],
+    )?;
+    Ok(())
 }
 
 /// Finds what to remove, a limited number for each webhook.
@@ -142,7 +123,7 @@ pub(super) fn excess(conn: &Connection) -> Done<Excess> {
     Ok(excess)
 }
 
-impl Operation for Excess {
+impl WriterStep for Excess {
     type Output = u64;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<u64> {

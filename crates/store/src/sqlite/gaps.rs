@@ -2,8 +2,10 @@
 
 use rusqlite::{Connection, params};
 
+use super::batch::Batch;
 use super::columns::int;
 use super::fault::Done;
+use super::job::WriterStep;
 use super::rows;
 use crate::Gap;
 use crate::gap::Gaps;
@@ -45,4 +47,18 @@ pub(super) fn remove(gaps: &[Gap], conn: &Connection) -> Done<()> {
         query.execute(params![int(gap.after_ms), int(gap.before_ms)])?;
     }
     Ok(())
+}
+
+/// Confirms that no files of tasks in these gaps are left.
+#[derive(Debug)]
+pub(super) struct CloseGaps(pub(super) Vec<Gap>);
+
+impl WriterStep for CloseGaps {
+    type Output = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        remove(&self.0, batch.conn)?;
+        batch.gaps_mut().close(&self.0);
+        Ok(())
+    }
 }

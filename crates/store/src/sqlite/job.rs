@@ -1,15 +1,17 @@
-//! Jobs of the writer: operations, and where to send their answers.
+//! Jobs of the writer: its steps, and where to send their answers.
 
+use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 
 use super::batch::Batch;
-use super::fault::Done;
-use super::script;
+use super::fault::{Done, Fault};
 use crate::StoreError;
-use crate::sql::Script;
+use crate::backend::Operation;
+use crate::operations::lease::LeasedChange;
 
-/// A change that can be retried after an undo.
-pub(super) trait Operation: Send + 'static {
+/// A change by the writer, which can be retried after an undo: an [`Operation`], or what only this
+/// database does.
+pub(super) trait WriterStep: Send + 'static {
     type Output: Send + 'static;
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<Self::Output>;
@@ -21,35 +23,45 @@ pub(super) trait Operation: Send + 'static {
     }
 
     /// What to do if the caller has gone before the answer.
-    fn unclaimed(_output: Self::Output) -> Vec<Box<dyn Job>> {
+    fn unclaimed(_output: Self::Output) -> Vec<LeasedChange> {
         Vec::new()
     }
 }
 
-impl<S: Script> Operation for S {
-    type Output = S::Output;
+impl<O: Operation> WriterStep for O {
+    type Output = O::Output;
 
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<S::Output> {
-        script::run_all(batch.conn, self, batch.now.wall_ms)
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<O::Output> {
+        let done = Operation::apply(self, batch).now_or_never();
+        // A batch answers every call at once.
+        done.unwrap_or_else(|| Err(Fault::GivenUp("an operation waited".to_owned())))
+    }
+
+    fn is_urgent(&self) -> bool {
+        Operation::is_urgent(self)
+    }
+
+    fn unclaimed(output: O::Output) -> Vec<LeasedChange> {
+        O::unclaimed(output)
     }
 }
 
 /// An operation and its caller, with the type erased.
 pub(super) trait Job: Send {
     fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
-    /// As [`Operation::is_urgent`].
+    /// As [`WriterStep::is_urgent`].
     fn is_urgent(&self) -> bool;
     /// Answers with the result of the last run, or with the failure.
     fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>>;
 }
 
-pub(super) struct Call<O: Operation> {
+pub(super) struct Call<O: WriterStep> {
     pub(super) operation: O,
     pub(super) output: Option<O::Output>,
     pub(super) reply: oneshot::Sender<Result<O::Output, StoreError>>,
 }
 
-impl<O: Operation> Job for Call<O> {
+impl<O: WriterStep> Job for Call<O> {
     fn run(&mut self, batch: &mut Batch<'_>) -> Done<()> {
         self.output = Some(self.operation.apply(batch)?);
         Ok(())
@@ -65,14 +77,14 @@ impl<O: Operation> Job for Call<O> {
             (failure, _) => Err(failure.unwrap_or_else(closed)),
         };
         match self.reply.send(answer) {
-            Err(Ok(output)) => O::unclaimed(output),
+            Err(Ok(output)) => O::unclaimed(output).into_iter().map(unattended).collect(),
             _ => Vec::new(),
         }
     }
 }
 
-/// An operation without a waiting caller.
-pub(super) fn unattended<O: Operation>(operation: O) -> Box<dyn Job> {
+/// A change without a waiting caller.
+fn unattended(operation: LeasedChange) -> Box<dyn Job> {
     Box::new(Call {
         operation,
         output: None,

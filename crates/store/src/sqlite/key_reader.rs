@@ -130,9 +130,9 @@ impl KeyReader {
         std::mem::take(&mut self.uses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn list(&self) -> Done<Vec<ApiKey>> {
+    pub(super) fn list(&self, number: &str) -> Done<Vec<ApiKey>> {
         let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
-        script::ask(&conn, &keys::all("rowid"))
+        script::ask(&conn, &keys::all(number))
     }
 
     /// Makes a change by this process visible now.

@@ -6,13 +6,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use kinora_contract::Clock;
 use kinora_contract::lifecycle::{Hints, Record};
-use tokio::sync::watch;
 
 use super::cache::Cache;
 use super::previews::Previews;
 use super::unfinished::Unfinished;
-use crate::changes::Followers;
 use crate::queue::{Change, QueueEstimates};
+use crate::signals::Signals;
 use crate::{Gap, TaskChange, metered};
 
 /// Shared by the writer and all readers.
@@ -29,10 +28,7 @@ pub(super) struct Memory {
     gaps: RwLock<Vec<Gap>>,
     pub(super) previews: Previews,
     pub(super) unfinished: Unfinished,
-    pub(super) followers: Followers,
-    work: watch::Sender<u64>,
-    withdrawn: watch::Sender<u64>,
-    ended: watch::Sender<u64>,
+    pub(super) signals: Signals,
 }
 
 impl Memory {
@@ -46,10 +42,7 @@ impl Memory {
             gaps: RwLock::default(),
             previews: Previews::default(),
             unfinished: Unfinished::default(),
-            followers: Followers::default(),
-            work: watch::Sender::new(0),
-            withdrawn: watch::Sender::new(0),
-            ended: watch::Sender::new(0),
+            signals: Signals::default(),
         }
     }
 
@@ -67,18 +60,10 @@ impl Memory {
             self.previews.follow(&change);
             self.unfinished.follow(&change);
             if change.is_news() {
-                self.followers.tell(TaskChange::Of(change.id));
+                self.signals.followers.tell(TaskChange::Of(change.id));
             }
         }
-        for (hint, moved) in [
-            (hints.work, &self.work),
-            (hints.withdrawn, &self.withdrawn),
-            (hints.ended, &self.ended),
-        ] {
-            if hint {
-                moved.send_modify(|count| *count = count.wrapping_add(1));
-            }
-        }
+        self.signals.wake(hints);
     }
 
     /// Publishes the committed gaps.
@@ -126,20 +111,5 @@ impl Memory {
     /// Records whether the store's files are those that it opened.
     pub(super) fn set_in_place(&self, in_place: bool) {
         self.in_place.store(in_place, Ordering::Release);
-    }
-
-    /// Moves when a task may be ready to claim or to fetch.
-    pub(super) fn work_hints(&self) -> watch::Receiver<u64> {
-        self.work.subscribe()
-    }
-
-    /// Moves when a lease was withdrawn.
-    pub(super) fn withdrawals(&self) -> watch::Receiver<u64> {
-        self.withdrawn.subscribe()
-    }
-
-    /// Moves when a task has ended.
-    pub(super) fn delivery_hints(&self) -> watch::Receiver<u64> {
-        self.ended.subscribe()
     }
 }

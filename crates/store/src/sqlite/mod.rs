@@ -1,50 +1,40 @@
-//! The embedded store, in the order in which a change crosses it: `roles` (the interface) passes an
-//! operation (`insert`, `fetches`, `leases`, `owner`, `sweep`, `chores`, `keys`, `webhooks`) to the
-//! `writer`, which runs it in a `batch` against the `rows` and the state that it remembers of them
-//! (`standing`), commits, and publishes to `memory` (`cache`, `queue`), from which `reads` answer.
+//! The embedded store. The `writer` takes an operation and runs it in a `transaction` (a `batch`)
+//! against the `rows` and the state that it remembers of them (`standing`), commits, and publishes to
+//! `memory` (`cache`, `queue`), from which `backend` answers; the rest is read from the file (`reads`).
 //! One process serves a file at a time.
 
+mod backend;
 mod backup;
 mod batch;
 mod beside;
 mod cache;
 mod carrying;
 mod checkpoint;
-mod chore_rows;
-mod chores;
 mod columns;
 mod deliveries;
-mod delivery_rows;
 mod driver;
 #[cfg(feature = "conformance")]
 mod embedded;
 mod ending;
 mod fault;
-mod fetches;
 mod files;
 mod gaps;
-mod insert;
 mod inspector;
 mod job;
 mod key_reader;
-mod key_store;
-mod leases;
 mod locks;
 mod mark;
 mod memory;
 mod moves;
 mod opening;
-mod operations;
+mod operators;
 mod options;
 mod overview;
-mod owner;
 mod pages;
-mod postpone;
 mod presence;
 mod previews;
 mod reads;
 mod recover;
-mod roles;
 mod rows;
 mod schema;
 mod script;
@@ -53,9 +43,9 @@ mod standing;
 mod starts;
 mod sum;
 mod sums;
-mod sweep;
 #[cfg(test)]
 mod tests;
+mod transaction;
 mod unfinished;
 mod usage;
 mod workers;
@@ -70,16 +60,14 @@ pub use embedded::EmbeddedStore;
 pub(crate) use inspector::Inspector;
 pub(crate) use moves::export::SqliteExport;
 pub(crate) use moves::import::SqliteImport;
-pub(crate) use operations::SqliteOperations;
+pub(crate) use operators::SqliteOperations;
 pub use options::SqliteOptions;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::Record;
-use kinora_contract::{Clock, Task, TaskId};
+use kinora_contract::Clock;
 
-use crate::sql::Question;
 use crate::{Holds, OpenError, OpenOptions, Store, StoreError};
 use checkpoint::{Checkpointer, Log};
 use fault::Done;
@@ -137,7 +125,7 @@ impl SqliteStore {
         if let Some(conn) = &judged {
             schema::refuse_unfinished_import(conn)?;
         }
-        let conn = schema::open_writer(path, options)?;
+        let mut conn = schema::open_writer(path, options)?;
         drop(judged);
         // For the log of a killed process, even if it had filled the disk.
         carrying::carry_over(&conn);
@@ -147,7 +135,7 @@ impl SqliteStore {
         ));
         let unavailable = |fault| schema::unavailable(StoreError::from(fault));
         let standing =
-            recover::recover(&conn, &memory, options, clock.read()).map_err(unavailable)?;
+            recover::recover(&mut conn, &memory, options, clock.read()).map_err(unavailable)?;
         let unclean_starts = starts::begin(&conn);
         workers::forget(&conn);
         let identity = rows::counter(&conn, "identity").map_err(unavailable)?;
@@ -183,26 +171,6 @@ impl SqliteStore {
         })
     }
 
-    /// The record, from memory if possible, without a thread and without waiting. Otherwise from
-    /// disk, in a share of `project`.
-    async fn find(
-        &self,
-        project: Option<&str>,
-        id: TaskId,
-    ) -> Result<Option<Arc<Record>>, StoreError> {
-        if let Ok(record) = self.memory.cache.get(id) {
-            return Ok(Some(record));
-        }
-        let read = move |readers: &Readers, memory: &Memory| readers.find(memory, id);
-        self.read(project, read).await
-    }
-
-    /// The answer to a question of the tables.
-    async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
-        self.read(None, move |readers, _| readers.ask(&question))
-            .await
-    }
-
     /// Runs `read` on a thread that may block.
     async fn read<T: Send + 'static>(
         &self,
@@ -212,18 +180,6 @@ impl SqliteStore {
         let (readers, memory) = (self.readers.clone(), self.memory.clone());
         let read = self.reading.run(project, move || read(&readers, &memory));
         Ok(read.await.map_err(stopped)??)
-    }
-
-    /// The task, in any project or in the given one.
-    async fn find_task(
-        &self,
-        project: Option<&str>,
-        id: TaskId,
-    ) -> Result<Option<Arc<Task>>, StoreError> {
-        let found = self.find(project, id).await?;
-        let own =
-            found.filter(|record| project.is_none_or(|project| record.task.project == project));
-        Ok(own.map(|record| record.task.clone()))
     }
 }
 

@@ -7,7 +7,7 @@ use rusqlite::{Connection, params};
 use super::columns::int;
 use super::fault::Done;
 use super::workers;
-use crate::operations::LATELY_MS;
+use crate::operators::LATELY_MS;
 use crate::{Overview, RunningTask};
 
 /// The model of a task; empty if its spec cannot be read.

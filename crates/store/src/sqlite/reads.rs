@@ -11,8 +11,8 @@ use kinora_contract::{Clock, Stopwatch, TaskId, UnixMs};
 use rusqlite::{Connection, params};
 
 use super::fault::Done;
-use super::insert::{self, Bound};
 use super::memory::Memory;
+use super::transaction::key_binding;
 use super::{deliveries, overview, pages, rows, schema, script, workers};
 use crate::metered;
 use crate::sql::Question;
@@ -73,9 +73,11 @@ impl Readers {
         project: &str,
         idempotency: &Idempotency,
     ) -> Done<Option<Arc<Record>>> {
-        match self.with(|conn| insert::bound(conn, project, idempotency))? {
+        match self.with(|conn| key_binding(conn, project, &idempotency.key))? {
             // If it was deleted between the two looks, its key is free.
-            Some(Bound::Same(id)) => self.find(memory, id),
+            Some(bound) if bound.fingerprint == idempotency.fingerprint => {
+                self.find(memory, bound.task)
+            }
             _ => Ok(None),
         }
     }

@@ -8,13 +8,12 @@ use kinora_contract::lifecycle::{Event, Record, Verdict};
 use rusqlite::Connection;
 
 use super::batch::{Batch, Mark};
-use super::chore_rows;
 use super::columns::COLUMNS;
 use super::fault::{Done, Fault};
 use super::gaps;
 use super::memory::Memory;
 use super::standing::Standing;
-use super::{delivery_rows, rows, starts};
+use super::{deliveries, rows, starts};
 use crate::queue::Change;
 use crate::queue::alone::Company;
 use crate::usages::Usages;
@@ -25,7 +24,7 @@ const NUMBER_MAX: u64 = 1 << 62;
 
 /// Reads the unfinished tasks, requeues those that were running, and publishes them to `memory`.
 pub(super) fn recover(
-    conn: &Connection,
+    conn: &mut Connection,
     memory: &Memory,
     options: &SqliteOptions,
     now: Reading,
@@ -109,16 +108,16 @@ fn unfinished(conn: &Connection) -> Done<Vec<Arc<Record>>> {
 }
 
 fn requeue(
-    conn: &Connection,
+    conn: &mut Connection,
     standing: &mut Standing,
     attempts_max: u32,
     now: Reading,
 ) -> Done<Vec<Change>> {
     let running: Vec<Arc<Record>> = standing.queue.running().cloned().collect();
     conn.execute_batch("BEGIN IMMEDIATE")?;
+    let is_copy = starts::is_copy(conn);
     let mut batch = Batch::new(conn, standing, now);
     let company = Company::of(batch.queue().running().map(|record| &**record));
-    let is_copy = starts::is_copy(conn);
     let requeued = running
         .iter()
         .try_for_each(|record| {
@@ -129,17 +128,16 @@ fn requeue(
             });
             requeued.map(|_| ())
         })
-        .and_then(|()| chore_rows::end_leases(conn))
-        .and_then(|()| delivery_rows::end_leases(conn))
-        .and_then(|()| Ok(conn.execute_batch("COMMIT")?));
+        .and_then(|()| deliveries::end_leases(batch.conn))
+        .and_then(|()| Ok(batch.conn.execute_batch("COMMIT")?));
     let Err(fault) = requeued else {
         return Ok(batch.into_changes());
     };
     // A full disk must not prevent serving: leases of another process are over anyway.
     tracing::warn!(%fault, "tasks of a dead process not requeued yet; the first sweep will do it");
     batch.undo_to(Mark::default());
-    if !conn.is_autocommit() {
-        conn.execute_batch("ROLLBACK")?;
+    if !batch.conn.is_autocommit() {
+        batch.conn.execute_batch("ROLLBACK")?;
     }
     Ok(Vec::new())
 }

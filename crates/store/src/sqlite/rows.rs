@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::{Held, Record, References};
 use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{Artifact, Priority, State, Task, TaskId, Warning};
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::{from_str, to_string};
 
 use super::columns::{COLUMNS, at, int, phase_name};
@@ -36,17 +36,13 @@ pub(super) fn find(conn: &Connection, id: TaskId) -> Done<Option<Arc<Record>>> {
     Ok(found.map(Arc::new))
 }
 
-/// The statement that adds waiting tasks.
-pub(super) fn adding(conn: &Connection) -> Done<CachedStatement<'_>> {
-    Ok(conn.prepare_cached(
+/// Adds a waiting task.
+pub(super) fn add(conn: &Connection, record: &Record) -> Done<()> {
+    let mut statement = conn.prepare_cached(
         "INSERT INTO tasks (seq, id, project, phase, progress, attempt, created_at_ms, \
          spec_version, spec, metadata, priority, reference_bytes, charged_bytes, texts_sum, state_sum, trace) \
          VALUES (?1, ?2, ?3, 'waiting', 0, 0, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-    )?)
-}
-
-/// Adds a waiting task by the statement of [`adding`].
-pub(super) fn add(statement: &mut CachedStatement<'_>, record: &Record) -> Done<()> {
+    )?;
     let task = &record.task;
     let (spec, metadata) = (to_string(&task.spec)?, to_string(&task.metadata)?);
     statement.execute(params![

@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use super::batch::Batch;
 use super::columns::int;
 use super::fault::Done;
-use super::job::Operation;
+use super::job::WriterStep;
 use super::rows;
 
 /// Values of the counter `in_use`, which is 0 after a clean stop.
@@ -57,7 +57,7 @@ pub(super) fn end(conn: &Connection) {
 #[derive(Debug)]
 pub(super) struct Settle;
 
-impl Operation for Settle {
+impl WriterStep for Settle {
     type Output = ();
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {

@@ -6,16 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use kinora_contract::UnixMs;
 use rusqlite::{Connection, params};
 use serde_json::{from_str, to_string};
 
+use super::SqliteStore;
 use super::batch::Batch;
 use super::columns::int;
 use super::fault::Done;
-use super::job::Operation;
+use super::job::WriterStep;
+use super::memory::Memory;
+use super::reads::Readers;
 use crate::workers::served;
-use crate::{Announcement, LivingWorker};
+use crate::{Announcement, LivingWorker, StoreError, Workers};
 
 /// The next renewal rewrites a row older than this.
 const ROW_AGE_MAX: Duration = Duration::from_secs(10);
@@ -104,7 +108,7 @@ pub(super) struct WriteRow {
     pub(super) for_ms: u64,
 }
 
-impl Operation for WriteRow {
+impl WriterStep for WriteRow {
     type Output = ();
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
@@ -131,7 +135,7 @@ impl Operation for WriteRow {
 #[derive(Debug)]
 pub(super) struct RemoveRow(pub(super) String);
 
-impl Operation for RemoveRow {
+impl WriterStep for RemoveRow {
     type Output = ();
 
     fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
@@ -186,4 +190,33 @@ pub(super) fn written(conn: &Connection, now_ms: UnixMs) -> Done<Vec<LivingWorke
         });
     }
     Ok(living)
+}
+
+#[async_trait]
+impl Workers for SqliteStore {
+    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
+        let (now, length) = (self.clock.steady(), Duration::from_millis(for_ms));
+        if self.workers.announce(worker, length, now) {
+            let worker = worker.clone();
+            let id = worker.id.clone();
+            self.writer.call(WriteRow { worker, for_ms }).await?;
+            self.workers.note_written(&id, now);
+        }
+        Ok(())
+    }
+
+    async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
+        self.workers.withdraw(id);
+        self.writer.call(RemoveRow(id.to_owned())).await
+    }
+
+    async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
+        let read = |readers: &Readers, _: &Memory| readers.running();
+        let running = self.read(None, read).await?;
+        Ok(self.workers.living(self.clock.steady(), &running))
+    }
+
+    async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
+        Ok(self.workers.served_models(self.clock.steady()))
+    }
 }

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
 use super::ending;
-use super::job::{Call, Job, Operation, closed};
+use super::job::{Call, Job, WriterStep, closed};
 use super::memory::Memory;
 use super::standing::Standing;
 use super::writes::Writes;
@@ -70,7 +70,7 @@ impl Writer {
     }
 
     /// Runs `operation`; returns once it is on disk.
-    pub(super) async fn call<O: Operation>(&self, operation: O) -> Result<O::Output, StoreError> {
+    pub(super) async fn call<O: WriterStep>(&self, operation: O) -> Result<O::Output, StoreError> {
         let (reply, answer) = oneshot::channel();
         let job = Box::new(Call {
             operation,

@@ -1,5 +1,6 @@
 //! Tables that both databases have in the same form: their statements and rows, once.
 
+pub(crate) mod chores;
 pub(crate) mod keys;
 pub(crate) mod secrets;
 pub(crate) mod tallies;

@@ -4,7 +4,7 @@
 use kinora_contract::webhook::event_id;
 use kinora_contract::{TaskId, UnixMs, WebhookSecret};
 
-use crate::sql::{Query, Question, Row, Script, Unreadable};
+use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable, json};
 use crate::{
     Attempted, Callback, Delivery, DeliveryDone, DeliveryNext, DeliveryState, DueDelivery,
     MovedDelivery, MovedStore, Webhook, WebhookChange,
@@ -137,9 +137,51 @@ pub(crate) fn note_callback(task: TaskId, callback: &Callback) -> Query {
         .bind(&callback.url)
 }
 
-/// The columns of a leased delivery `d` and its webhook `w`, for [`read_due`].
-pub(crate) fn due_columns() -> String {
-    format!("{WEBHOOK}, d.number, d.token, d.attempts, d.event, d.task, coalesce(d.url, w.url)")
+/// Records the ends of tasks, each with its project, for their callbacks and the webhooks of their
+/// projects.
+pub(crate) fn add_ends(dialect: Dialect, ended: &[(TaskId, String)]) -> [Query; 2] {
+    let rows = ended
+        .iter()
+        .map(|(task, project)| (event_id(*task), task.to_string(), project));
+    let rows = json(&rows.collect::<Vec<_>>());
+    let each = dialect.each_row("$1");
+    let callbacks = format!(
+        "UPDATE deliveries SET state = 'pending' WHERE state = 'waiting' \
+         AND event IN (SELECT value ->> 0 FROM {each}) RETURNING 1"
+    );
+    let others = format!(
+        "INSERT INTO deliveries (event, task, webhook, state) \
+         SELECT e.event, e.task, w.id, 'pending' FROM (\
+           SELECT value ->> 0 AS event, value ->> 1 AS task, value ->> 2 AS project FROM {each}\
+         ) e JOIN webhooks w ON w.project = e.project \
+         WHERE w.url IS NOT NULL AND w.disabled_at_ms IS NULL \
+         ON CONFLICT (event, webhook) DO NOTHING RETURNING 1"
+    );
+    [callbacks, others].map(|text| Query::new(text).bind(rows.clone()))
+}
+
+/// Leases deliveries.
+pub(crate) fn lease(dialect: Dialect, numbers: &[u64], token: u64, until_ms: UnixMs) -> Query {
+    let lease = format!(
+        "UPDATE deliveries SET due_ms = $2, token = $3, attempts = attempts + 1 \
+         WHERE number IN (SELECT CAST(value AS BIGINT) FROM {}) RETURNING 1",
+        dialect.each("$1")
+    );
+    Query::new(lease)
+        .bind(json(numbers))
+        .bind(until_ms)
+        .bind(token)
+}
+
+/// Selects leased deliveries with their webhooks, for [`read_due`].
+pub(crate) fn leased(dialect: Dialect, numbers: &[u64]) -> Query {
+    let ask = format!(
+        "SELECT {WEBHOOK}, d.number, d.token, d.attempts, d.event, d.task, coalesce(d.url, w.url) \
+         FROM deliveries d JOIN webhooks w ON w.id = d.webhook \
+         WHERE d.number IN (SELECT CAST(value AS BIGINT) FROM {})",
+        dialect.each("$1")
+    );
+    Query::new(ask).bind(json(numbers))
 }
 
 /// Reads a leased delivery. An unreadable one is tried again after its lease, and does not block those

@@ -5,7 +5,7 @@ use super::*;
 /// An operation that would send this many bytes.
 struct Large(usize);
 
-impl Operation for Large {
+impl LaneStep for Large {
     type Output = ();
 
     fn bytes(&self) -> usize {

@@ -15,11 +15,12 @@ use super::super::connect::Connector;
 use super::super::fault::{
     Done, Fault, NO_ANSWER, again, is_broken, is_outdated, is_passing, told, unavailable,
 };
-use super::super::job::{Job, Needs};
+use super::super::job::Job;
 use super::super::session::Session;
 use super::super::shared::Shared;
 use super::super::statement::Statement;
 use super::link::Link;
+use crate::backend::Needs;
 use crate::{StoreError, metered};
 
 /// Attempts at a transaction that deadlocks or loses its connection.

@@ -7,13 +7,14 @@ use tokio_postgres::types::Type;
 
 use super::export::PostgresExport;
 use super::sums;
-use crate::postgres::batch::Binding;
+use crate::postgres::batch::NewBinding;
+use crate::postgres::commit::bind_keys;
 use crate::postgres::connect::Connector;
 use crate::postgres::durability::SYNCED;
 use crate::postgres::fault::{Done, Fault, corrupt, is_refusal};
 use crate::postgres::rows::Written;
 use crate::postgres::statement::{BEGIN, Statement, run_all};
-use crate::postgres::{insert, schema, tallies};
+use crate::postgres::{schema, tallies};
 use crate::stored::int;
 use crate::tables::{keys, secrets, webhooks};
 use crate::{
@@ -167,16 +168,15 @@ fn write_tasks(tasks: &[MovedTask]) -> Done<Vec<Statement>> {
     let (mut written, mut bindings) = (Written::default(), Vec::new());
     for task in tasks {
         written.add_moved(task)?;
-        bindings.extend(task.idempotency.iter().map(|one| {
-            let binding = Binding {
-                fingerprint: one.fingerprint.0.to_vec(),
-                expires_at_ms: one.expires_at_ms,
-                task: task.id,
-            };
-            ((task.project.clone(), one.key.clone()), binding)
+        bindings.extend(task.idempotency.iter().map(|one| NewBinding {
+            project: task.project.clone(),
+            key: one.key.clone(),
+            fingerprint: one.fingerprint.0.to_vec(),
+            expires_at_ms: one.expires_at_ms,
+            task: task.id,
         }));
     }
-    Ok(vec![written.insert(), insert::bind(bindings)])
+    Ok(vec![written.insert(), bind_keys(bindings)])
 }
 
 #[async_trait]

@@ -175,11 +175,11 @@ impl State {
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Committed> {
         control(&self.conn, "BEGIN IMMEDIATE")?;
         let rows_before = self.conn.total_changes();
-        let mut batch = Batch::new(&self.conn, &mut self.standing, self.clock.read());
+        let mut batch = Batch::new(&mut self.conn, &mut self.standing, self.clock.read());
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
             let changes = batch.write_sums(jobs.len() as u64, rows_before)?;
-            control(&self.conn, "COMMIT")?;
+            control(batch.conn, "COMMIT")?;
             kinora_crash::point("store.after_commit");
             batch.settle(changes);
             Ok(failures)
@@ -190,7 +190,7 @@ impl State {
                     self.kept.files.log.erase();
                 }
                 // A commit without changes leaves the log untouched.
-                let wrote = self.conn.total_changes() > rows_before;
+                let wrote = batch.conn.total_changes() > rows_before;
                 if wrote {
                     self.kept.files.log.committed();
                 }
@@ -201,7 +201,7 @@ impl State {
             }
             Err(fault) => {
                 batch.undo_to(batch::Mark::default());
-                roll_back(&self.conn);
+                roll_back(batch.conn);
                 Err(fault)
             }
         }

@@ -1,21 +1,27 @@
-//! For the API.
+//! What a store in PostgreSQL reads from its database, or remembers of it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use kinora_contract::lifecycle::Record;
-use kinora_contract::{Failure, Status, Task, TaskId};
+use kinora_contract::{Reading, Status, TaskId, UnixMs};
 use tokio_postgres::types::Type;
 
-use super::super::fault::Fault;
-use super::super::statement::Statement;
-use super::super::{PostgresStore, acts, chores, insert, rows};
+use super::batch::Batch;
+use super::fault::{Done, Fault};
+use super::job::LaneStep;
+use super::opening::read_gap;
+use super::statement::Statement;
+use super::{PostgresStore, deliveries, gaps, overview, rows, script};
+use crate::backend::{Backend, Channel, Needs, Operation, Tables};
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::page::Filling;
+use crate::queue::QueueEstimates;
+use crate::signals::Signals;
+use crate::sql::{Question, Script};
 use crate::{
-    Cancellation, Changes, ChoreDone, Count, Counts, Deletion, Ended, EndedRequest, Glance,
-    Idempotency, Insertion, NewTask, Order, Page, PageRequest, StoreError, Tasks, Usage,
+    ApiKey, Count, Counts, Ended, EndedRequest, Gap, Glance, Idempotency, Lease, Order, Overview,
+    Page, PageRequest, StoreError, Usage,
 };
 
 /// The columns of a [`Glance`].
@@ -23,33 +29,117 @@ const GLANCE: &str = "id, phase, started_at_ms IS NULL, progress, created_at_ms"
 /// Readings of one page, of which each may be of rows that cannot be read.
 const READINGS_MAX: usize = 10;
 
-#[async_trait]
-impl Tasks for PostgresStore {
-    async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError> {
-        let estimates = &self.shared.estimates;
-        let now_ms = self.shared.clock.now_ms();
-        let (project, bounds) = (new.project.clone(), new.bounds);
-        let reserved = estimates.reserved(&project, now_ms);
-        let insert = insert::Insert { new, reserved };
-        Ok(match self.inserts(&project).call_soon(insert).await? {
-            insert::Outcome::Inserted(record) => {
-                estimates.admitted(&project, now_ms);
-                Insertion::Inserted(record.task.clone())
-            }
-            insert::Outcome::Replayed(record) => Insertion::Replayed(record.task.clone()),
-            insert::Outcome::KeyReused => Insertion::KeyReused,
-            insert::Outcome::Refused(full) => {
-                self.snapshots.refresh(&self.reader, &self.shared).await?;
-                estimates.refuse(&project, now_ms, bounds, full)
-            }
-        })
+impl Tables for PostgresStore {
+    const KEY_NUMBER: &'static str = "number";
+
+    async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
+        script::ask(&self.reader, question).await
+    }
+
+    async fn run<S: Script>(&self, script: S) -> Result<S::Output, StoreError> {
+        self.acts.call(script).await
+    }
+
+    async fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        self.keys.find(self, sha256, now_ms).await
+    }
+
+    fn forget_keys(&self) {
+        self.keys.forget();
+    }
+}
+
+impl Backend for PostgresStore {
+    async fn commit<O: Operation>(&self, operation: O) -> Result<O::Output, StoreError> {
+        let lane = match operation.channel() {
+            Channel::Submits(project) => self.inserts(project),
+            Channel::Changes => &self.acts,
+            Channel::Queue => &self.queue,
+        };
+        if operation.has_client() {
+            lane.call_soon(operation).await
+        } else {
+            lane.call(operation).await
+        }
+    }
+
+    async fn clock(&self) -> Result<Reading, StoreError> {
+        Ok(self.reader.present().await?.reading())
+    }
+
+    fn process_ms(&self) -> UnixMs {
+        self.shared.clock.now_ms()
+    }
+
+    fn signals(&self) -> &Signals {
+        &self.shared.signals
+    }
+
+    fn estimates(&self) -> &QueueEstimates {
+        &self.shared.estimates
+    }
+
+    async fn refresh_estimates(&self) -> Result<(), StoreError> {
+        self.snapshots.refresh(&self.reader, &self.shared).await
+    }
+
+    fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// Other processes also serve the store, so deaths of this one reveal nothing.
+    fn unclean_starts(&self) -> Option<u64> {
+        None
+    }
+
+    async fn settle_start(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn is_writable(&self) -> bool {
+        self.shared.is_writable()
+    }
+
+    async fn find(&self, _: Option<&str>, id: TaskId) -> Result<Option<Arc<Record>>, StoreError> {
+        self.reader.find(id).await
+    }
+
+    async fn find_recent(
+        &self,
+        _: Option<&str>,
+        id: TaskId,
+    ) -> Result<Option<Arc<Record>>, StoreError> {
+        self.reader.poll(id).await
+    }
+
+    async fn find_all(
+        &self,
+        ids: &[TaskId],
+    ) -> Result<Vec<Result<Option<Arc<Record>>, StoreError>>, StoreError> {
+        self.reader.find_all(ids).await
+    }
+
+    async fn find_waiting(&self, ids: &[TaskId]) -> Result<Vec<Option<Arc<Record>>>, StoreError> {
+        // A single one was mostly read a moment ago.
+        if let [id] = ids {
+            return match self.reader.poll(*id).await {
+                Err(error @ StoreError::Unavailable(_)) => Err(error),
+                found => Ok(vec![found.ok().flatten()]),
+            };
+        }
+        let found = self.reader.find_all(ids).await?.into_iter();
+        Ok(found.map(|record| record.ok().flatten()).collect())
     }
 
     async fn find_twin(
         &self,
         project: &str,
         idempotency: &Idempotency,
-    ) -> Result<Option<Arc<Task>>, StoreError> {
+    ) -> Result<Option<Arc<Record>>, StoreError> {
         let text = format!(
             "SELECT {} FROM idempotency i JOIN tasks t ON t.id = i.task \
              WHERE i.project = $1 AND i.key = $2 AND i.fingerprint = $3",
@@ -61,21 +151,8 @@ impl Tasks for PostgresStore {
         let ask = ask.bind(idempotency.fingerprint.to_vec(), Type::BYTEA);
         let found = self.reader.query(ask).await?;
         let record = found.first().map(rows::read).transpose()?;
-        let task = record.map(|record| record.task.clone());
-        self.compare(task.iter().map(|task| Glance::of(task)));
-        Ok(task)
-    }
-
-    async fn poll(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
-        let found = self.reader.poll(id).await?;
-        let own = found.filter(|record| record.task.project == project);
-        Ok(own.map(|record| record.task.clone()))
-    }
-
-    async fn get(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
-        let found = self.reader.find(id).await?;
-        let own = found.filter(|record| record.task.project == project);
-        Ok(own.map(|record| record.task.clone()))
+        self.compare(record.iter().map(|record| Glance::of(&record.task)));
+        Ok(record)
     }
 
     async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
@@ -104,23 +181,6 @@ impl Tasks for PostgresStore {
         let mut page = filling.page();
         page.has_more = true;
         Ok(page)
-    }
-
-    async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {
-        self.snapshots.refresh(&self.reader, &self.shared).await?;
-        let estimates = &self.shared.estimates;
-        // Its record was mostly read a moment ago.
-        if let [id] = ids {
-            let record = self.reader.poll(*id).await;
-            let record = unless_unavailable(record)?;
-            return Ok(vec![record.and_then(|record| estimates.position(&record))]);
-        }
-        let mut positions = Vec::with_capacity(ids.len());
-        for record in self.reader.find_all(ids).await? {
-            let record = record.ok().flatten();
-            positions.push(record.and_then(|record| estimates.position(&record)));
-        }
-        Ok(positions)
     }
 
     async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
@@ -170,10 +230,6 @@ impl Tasks for PostgresStore {
         })
     }
 
-    fn changes(&self) -> Changes {
-        self.shared.followers.join()
-    }
-
     async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {
         let ask = "SELECT picture FROM previews WHERE task = $1";
         let found = self
@@ -185,35 +241,9 @@ impl Tasks for PostgresStore {
         Ok(picture.map(Arc::from))
     }
 
-    async fn cancel(
-        &self,
-        project: &str,
-        id: TaskId,
-        failure: Failure,
-        retention_ms: u64,
-    ) -> Result<Cancellation, StoreError> {
-        let cancel = acts::Cancel {
-            project: project.to_owned(),
-            id,
-            failure,
-            retention_ms,
-        };
-        Ok(match self.acts.call_soon(cancel).await? {
-            acts::Outcome::Cancelled(record) => Cancellation::Cancelled(record.task.clone()),
-            acts::Outcome::AlreadyFinished(record) => {
-                Cancellation::AlreadyFinished(record.task.clone())
-            }
-            acts::Outcome::NotFound => Cancellation::NotFound,
-        })
-    }
-
-    async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError> {
-        let project = project.to_owned();
-        self.acts.call_soon(acts::Delete { project, id }).await
-    }
-
-    async fn settle_deleted(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
-        self.acts.call(chores::Settle(done)).await
+    async fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        self.acts.call(PutPreview { lease, preview }).await
     }
 
     async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
@@ -245,8 +275,71 @@ impl Tasks for PostgresStore {
         Ok(counts(&found, now_ms)?)
     }
 
-    fn is_writable(&self) -> bool {
-        self.shared.is_writable()
+    async fn overview(&self) -> Result<Overview, StoreError> {
+        overview::read(&self.reader, &self.reader.present().await?).await
+    }
+
+    async fn may_claim(&self, models: &[String]) -> Result<bool, StoreError> {
+        let ask = format!(
+            "SELECT 1 FROM tasks WHERE place = {} AND model = ANY($1) LIMIT 1",
+            rows::CLAIMABLE
+        );
+        let ask = Statement::new(ask).texts(models.to_vec());
+        Ok(!self.reader.query(ask).await?.is_empty())
+    }
+
+    /// Only the database knows.
+    fn may_fetch(&self) -> bool {
+        true
+    }
+
+    /// Written by the keys themselves.
+    async fn write_key_uses(&self) {}
+
+    async fn trim_deliveries(&self) -> Result<u64, StoreError> {
+        self.acts.call(deliveries::Trim).await
+    }
+
+    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        let ask = "SELECT after_ms, before_ms FROM gaps ORDER BY current, after_ms";
+        let found = self.reader.query(Statement::new(ask)).await?;
+        let mut gaps = Vec::with_capacity(found.len());
+        for row in &found {
+            gaps.push(read_gap(row)?);
+        }
+        Ok(gaps)
+    }
+
+    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
+        self.acts.call(gaps::CloseGaps(gaps.to_vec())).await
+    }
+}
+
+/// Stores the preview of a run.
+#[derive(Debug)]
+struct PutPreview {
+    lease: Lease,
+    preview: Arc<[u8]>,
+}
+
+impl LaneStep for PutPreview {
+    type Output = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.tasks.insert(self.lease.task);
+    }
+
+    fn bytes(&self) -> usize {
+        self.preview.len()
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        let record = batch.find(self.lease.task)?;
+        if Record::judge_lease(record.as_deref(), &self.lease).is_ok() {
+            let (task, preview) = (self.lease.task, self.preview.clone());
+            batch.new.previews.insert(task, preview);
+        }
+        Ok(())
     }
 }
 
@@ -257,16 +350,6 @@ impl PostgresStore {
         self.shared
             .cache
             .compare(seen.map(|glance| (glance.id, Some(glance))));
-    }
-}
-
-/// One that cannot be read has no position.
-fn unless_unavailable(
-    found: Result<Option<Arc<Record>>, StoreError>,
-) -> Result<Option<Arc<Record>>, StoreError> {
-    match found {
-        Err(error @ StoreError::Unavailable(_)) => Err(error),
-        found => Ok(found.ok().flatten()),
     }
 }
 

@@ -1,0 +1,416 @@
+//! The traits of the store's audiences, implemented once for every database: each method runs an
+//! operation, asks a question, or reads what the database keeps at hand.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::lifecycle::Record;
+use kinora_contract::{Failure, Reading, Task, TaskId, UnixMs};
+use tokio::sync::watch;
+
+use crate::backend::{Backend, Tables};
+use crate::operations::cancel::Cancel;
+use crate::operations::chores::SettleChores;
+use crate::operations::claim::IsClaimable;
+use crate::operations::delete::Delete;
+use crate::operations::lease::{LeaseAction, LeasedChange};
+use crate::operations::references::ChargeReferences;
+use crate::operations::submit::{Submit, Submitted};
+use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};
+use crate::tables::secrets::{KeepSigningKey, ReplaceSigningKey, signing_key};
+use crate::tables::{keys, tallies, webhooks};
+use crate::{
+    Actor, ApiKey, Attempt, Cancellation, Changes, Chore, ChoreDone, ChoreRequest, Chores, Claim,
+    ClaimRequest, Counts, Deletion, Deliveries, Delivery, DeliveryDone, DeliveryRequest,
+    DueDelivery, Ended, EndedRequest, ExpiryCursor, Fetch, FetchRequest, Fetched, Gap, Glance,
+    Idempotency, Insertion, KeyAction, KeyRotation, KeyStore, Lease, LeaseLost, NewKey, NewTask,
+    Operations, Outcome, Overview, Page, PageRequest, Postpone, Reads, Renewal, SecretKey, Secrets,
+    StoreError, SweepRequest, Swept, TallyRequest, TallyRow, Tasks, Usage, Webhook, WebhookChange,
+    Webhooks, Work,
+};
+
+/// The task of a record, if it belongs to this project.
+fn own_task(found: Option<Arc<Record>>, project: &str) -> Option<Arc<Task>> {
+    let own = found.filter(|record| record.task.project == project);
+    own.map(|record| record.task.clone())
+}
+
+#[async_trait]
+impl<B: Backend> Reads for B {
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        let found = self.find(None, id).await?;
+        Ok(found.map(|record| record.task.clone()))
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Tasks for B {
+    async fn insert(&self, new: NewTask) -> Result<Insertion, StoreError> {
+        let estimates = self.estimates();
+        let (project, bounds) = (new.project.clone(), new.bounds);
+        let now_ms = self.process_ms();
+        let reserved = estimates.reserved(&project, now_ms);
+        Ok(match self.commit(Submit { new, reserved }).await? {
+            Submitted::Accepted(record) => {
+                estimates.admitted(&project, now_ms);
+                Insertion::Inserted(record.task.clone())
+            }
+            Submitted::Replayed(record) => Insertion::Replayed(record.task.clone()),
+            Submitted::KeyReused => Insertion::KeyReused,
+            Submitted::Refused(full) => {
+                self.refresh_estimates().await?;
+                estimates.refuse(&project, now_ms, bounds, full)
+            }
+        })
+    }
+
+    async fn find_twin(
+        &self,
+        project: &str,
+        idempotency: &Idempotency,
+    ) -> Result<Option<Arc<Task>>, StoreError> {
+        let found = Backend::find_twin(self, project, idempotency).await?;
+        Ok(found.map(|record| record.task.clone()))
+    }
+
+    async fn get(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        Ok(own_task(self.find(Some(project), id).await?, project))
+    }
+
+    async fn poll(&self, project: &str, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
+        Ok(own_task(
+            self.find_recent(Some(project), id).await?,
+            project,
+        ))
+    }
+
+    async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
+        Backend::list(self, request).await
+    }
+
+    async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {
+        self.refresh_estimates().await?;
+        let records = self.find_waiting(ids).await?;
+        let position = |record: Option<Arc<Record>>| self.estimates().position(&*record?);
+        Ok(records.into_iter().map(position).collect())
+    }
+
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
+        Backend::glance(self, ids).await
+    }
+
+    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
+        Backend::unfinished(self, project).await
+    }
+
+    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
+        Backend::ended(self, request).await
+    }
+
+    fn changes(&self) -> Changes {
+        self.signals().followers.join()
+    }
+
+    async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {
+        Backend::preview(self, id).await
+    }
+
+    async fn cancel(
+        &self,
+        project: &str,
+        id: TaskId,
+        failure: Failure,
+        retention_ms: u64,
+    ) -> Result<Cancellation, StoreError> {
+        let cancel = Cancel {
+            project: project.to_owned(),
+            id,
+            failure,
+            retention_ms,
+        };
+        self.commit(cancel).await
+    }
+
+    async fn delete(&self, project: &str, id: TaskId) -> Result<Deletion, StoreError> {
+        let project = project.to_owned();
+        self.commit(Delete { project, id }).await
+    }
+
+    async fn settle_deleted(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
+        self.commit(SettleChores(done)).await
+    }
+
+    async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
+        Backend::usage(self, project).await
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        Backend::counts(self).await
+    }
+
+    fn is_writable(&self) -> bool {
+        Backend::is_writable(self)
+    }
+}
+
+/// Makes a change under a lease.
+async fn change<B: Backend>(
+    backend: &B,
+    task: TaskId,
+    action: LeaseAction,
+) -> Result<(), StoreError> {
+    let answer = backend.commit(LeasedChange { task, action }).await?;
+    answer.map_err(StoreError::LeaseLost)
+}
+
+#[async_trait]
+impl<B: Backend> Work for B {
+    async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
+        // Asked after every submit, usually without any.
+        if !self.may_fetch() {
+            return Ok(Vec::new());
+        }
+        self.commit(request).await
+    }
+
+    async fn settle_fetch(&self, fetch: &Fetch, fetched: Fetched) -> Result<(), StoreError> {
+        let LeasedChange { task, action } = LeasedChange::settle(fetch, fetched);
+        change(self, task, action).await
+    }
+
+    async fn charge_references(&self, task: TaskId, bytes: u64) -> Result<(), StoreError> {
+        self.commit(ChargeReferences { task, bytes }).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        self.estimates().learn(&request);
+        self.commit(request).await
+    }
+
+    async fn has_claimable(&self, request: &ClaimRequest) -> Result<bool, StoreError> {
+        // Usually nothing waits, which is cheaper to see than what a claim would lead to.
+        Ok(self.may_claim(&request.models).await?
+            && self.commit(IsClaimable(request.clone())).await?)
+    }
+
+    async fn renew(
+        &self,
+        lease: &Lease,
+        lease_ms: u64,
+        renewal: Renewal,
+    ) -> Result<(), StoreError> {
+        let action = LeaseAction::Renew {
+            token: lease.token,
+            lease_ms,
+            renewal,
+        };
+        change(self, lease.task, action).await
+    }
+
+    async fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> Result<(), StoreError> {
+        Backend::put_preview(self, lease, preview).await
+    }
+
+    async fn lost(&self, leases: &[Lease]) -> Result<Vec<(usize, LeaseLost)>, StoreError> {
+        let ids: Vec<TaskId> = leases.iter().map(|lease| lease.task).collect();
+        let found = self.find_all(&ids).await?;
+        let mut lost = Vec::new();
+        for (place, (lease, record)) in leases.iter().zip(found).enumerate() {
+            if let Err(how) = Record::judge_lease(record?.as_deref(), lease) {
+                lost.push((place, how));
+            }
+        }
+        Ok(lost)
+    }
+
+    async fn finish(
+        &self,
+        lease: &Lease,
+        outcome: Outcome,
+        retention_ms: u64,
+    ) -> Result<(), StoreError> {
+        let action = LeaseAction::Finish {
+            token: lease.token,
+            outcome,
+            retention_ms,
+        };
+        change(self, lease.task, action).await
+    }
+
+    async fn release(&self, lease: &Lease, attempt: Attempt) -> Result<(), StoreError> {
+        let token = lease.token;
+        change(self, lease.task, LeaseAction::Release { token, attempt }).await
+    }
+
+    fn unclean_starts(&self) -> Option<u64> {
+        Backend::unclean_starts(self)
+    }
+
+    async fn settle(&self) -> Result<(), StoreError> {
+        self.settle_start().await
+    }
+
+    fn work_hints(&self) -> watch::Receiver<u64> {
+        self.signals().work.subscribe()
+    }
+
+    fn withdrawals(&self) -> watch::Receiver<u64> {
+        self.signals().withdrawn.subscribe()
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Chores for B {
+    async fn clock(&self) -> Result<Reading, StoreError> {
+        Backend::clock(self).await
+    }
+
+    async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
+        self.write_key_uses().await;
+        self.commit(request).await
+    }
+
+    async fn postpone(&self, request: Postpone) -> Result<Option<ExpiryCursor>, StoreError> {
+        self.commit(request).await
+    }
+
+    async fn take_chores(&self, request: ChoreRequest) -> Result<Vec<Chore>, StoreError> {
+        self.commit(request).await
+    }
+
+    async fn settle_chores(&self, done: Vec<ChoreDone>) -> Result<(), StoreError> {
+        self.commit(SettleChores(done)).await
+    }
+
+    async fn known(
+        &self,
+        ids: &[TaskId],
+    ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
+        let found = self.find_all(ids).await?.into_iter();
+        let task = |record: Option<Arc<Record>>| record.map(|record| record.task.clone());
+        Ok(found.map(|record| record.map(task)).collect())
+    }
+
+    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        Backend::gaps(self).await
+    }
+
+    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
+        Backend::close_gaps(self, gaps).await
+    }
+
+    fn identity(&self) -> u64 {
+        Backend::identity(self)
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Operations for B {
+    async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
+        self.ask(tallies::sums(request)).await
+    }
+
+    async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {
+        self.ask(keys::log(project)).await
+    }
+
+    async fn overview(&self) -> Result<Overview, StoreError> {
+        Backend::overview(self).await
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Secrets for B {
+    async fn signing_key(&self) -> Result<Option<SecretKey>, StoreError> {
+        Ok(self.ask(signing_key()).await?.pop())
+    }
+
+    async fn keep_signing_key(&self, offered: SecretKey) -> Result<SecretKey, StoreError> {
+        self.commit(KeepSigningKey(offered)).await
+    }
+}
+
+#[async_trait]
+impl<T: Tables> KeyStore for T {
+    async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
+        let added = self.run(AddKey(key, by.clone())).await;
+        self.forget_keys();
+        added
+    }
+
+    async fn add_first_key(&self, key: NewKey, by: &Actor) -> Result<bool, StoreError> {
+        let added = self.run(AddFirstKey(key, by.clone())).await;
+        self.forget_keys();
+        added
+    }
+
+    async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        Tables::list_keys(self).await
+    }
+
+    async fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        Tables::find_key(self, sha256, now_ms).await
+    }
+
+    async fn revoke_key(&self, id: &str, now_ms: UnixMs, by: &Actor) -> Result<bool, StoreError> {
+        let revoke = RevokeKey(id.to_owned(), now_ms, by.clone());
+        let revoked = self.run(revoke).await;
+        self.forget_keys();
+        revoked
+    }
+
+    async fn rotate_key(
+        &self,
+        rotation: KeyRotation,
+        by: &Actor,
+    ) -> Result<Option<ApiKey>, StoreError> {
+        let rotated = self.run(RotateKey(rotation, by.clone())).await;
+        self.forget_keys();
+        rotated
+    }
+
+    async fn replace_signing_key(&self, new: SecretKey) -> Result<(), StoreError> {
+        self.run(ReplaceSigningKey(new)).await
+    }
+}
+
+#[async_trait]
+impl<T: Tables> Webhooks for T {
+    async fn webhooks(&self) -> Result<Vec<Webhook>, StoreError> {
+        self.ask(webhooks::all()).await
+    }
+
+    async fn change_webhook(&self, change: WebhookChange) -> Result<bool, StoreError> {
+        self.run(change).await
+    }
+
+    async fn deliveries(&self, webhook: &str, count: usize) -> Result<Vec<Delivery>, StoreError> {
+        self.ask(webhooks::log(webhook, count)).await
+    }
+}
+
+#[async_trait]
+impl<B: Backend> Deliveries for B {
+    async fn take_deliveries(
+        &self,
+        request: DeliveryRequest,
+    ) -> Result<Vec<DueDelivery>, StoreError> {
+        self.commit(request).await
+    }
+
+    async fn settle_delivery(&self, done: DeliveryDone) -> Result<(), StoreError> {
+        self.commit(done).await
+    }
+
+    async fn trim_deliveries(&self) -> Result<u64, StoreError> {
+        Backend::trim_deliveries(self).await
+    }
+
+    fn delivery_hints(&self) -> watch::Receiver<u64> {
+        self.signals().ended.subscribe()
+    }
+}

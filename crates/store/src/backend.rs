@@ -1,0 +1,469 @@
+//! The seam between operations and databases. An [`Operation`] is one change of the store, written
+//! once; a [`Transaction`] is what it needs of a database to make that change, and SQLite and
+//! PostgreSQL each provide one.
+//!
+//! SQLite answers every call at once, from its writer's memory or its file, so an operation never
+//! waits there. PostgreSQL loads what [`Operation::needs`] names in one round trip before the
+//! operation runs, and most calls are answered from that; only those that search (claims, sweeps,
+//! chores) send further statements.
+
+use std::collections::{BTreeSet, HashMap};
+use std::future::Future;
+use std::sync::Arc;
+
+use kinora_contract::lifecycle::{Event, Record, Refused};
+use kinora_contract::{Phase, Reading, TaskId, UnixMs};
+
+use crate::operations::lease::LeasedChange;
+use crate::present::Present;
+use crate::queue::{Index, QueueEstimates, alone};
+use crate::signals::Signals;
+use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable};
+use crate::tables::keys;
+use crate::task::Load;
+use crate::{
+    ApiKey, Callback, ClaimRequest, Counts, DeliveryRequest, Ended, EndedRequest, ExpiryCursor,
+    FetchRequest, Gap, Glance, Idempotency, Lease, LongTasks, Overview, Page, PageRequest,
+    Postpone, StoreError, SweepRequest, Usage,
+};
+
+/// A change of the store in one transaction. It may run several times: each run starts from the
+/// stored state, because a failed transaction leaves nothing behind.
+pub(crate) trait Operation: Send + Sync + 'static {
+    type Output: Send + 'static;
+
+    /// Adds the rows that [`Operation::apply`] will look for.
+    fn needs(&self, _needs: &mut Needs) {}
+
+    /// Approximate number of bytes that it sends to a server, if they may be many.
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    /// Which of a server's connections carries it.
+    fn channel(&self) -> Channel<'_> {
+        Channel::Changes
+    }
+
+    /// Whether a client waits for it, who is told after a while that a server does not answer.
+    fn has_client(&self) -> bool {
+        false
+    }
+
+    /// Whether the answer must not wait for the runtime in which the store was opened.
+    fn is_urgent(&self) -> bool {
+        false
+    }
+
+    /// Makes the change. An error undoes it.
+    fn apply<T: Transaction>(
+        &self,
+        tx: &mut T,
+    ) -> impl Future<Output = Result<Self::Output, T::Fault>> + Send;
+
+    /// The changes that give back what the caller was granted, if it has gone before the answer.
+    fn unclaimed(_output: Self::Output) -> Vec<LeasedChange> {
+        Vec::new()
+    }
+}
+
+/// A connection of a server: the kinds of work are apart, so that none delays another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Channel<'a> {
+    /// Accepts tasks of this project.
+    Submits(&'a str),
+    /// Changes single tasks and chores.
+    Changes,
+    /// Claims and sweeps, which may have to wait for other processes.
+    Queue,
+}
+
+/// The rows that a server reads and locks at the start of a transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Needs {
+    /// Tasks to change.
+    pub(crate) tasks: BTreeSet<TaskId>,
+    /// Projects that accept tasks.
+    pub(crate) projects: BTreeSet<String>,
+    /// Idempotency keys to bind, by project.
+    pub(crate) keys: BTreeSet<(String, String)>,
+    /// Number of places for new tasks.
+    pub(crate) places: u64,
+    /// Whether a bound over all projects is set.
+    pub(crate) totals: bool,
+    /// Number of tasks to claim.
+    pub(crate) claims: usize,
+}
+
+/// What can go wrong inside a transaction.
+pub(crate) trait TransactionFault:
+    From<Unreadable> + From<serde_json::Error> + Send
+{
+    /// Stored data cannot be read or is inconsistent; a retry is useless.
+    fn corrupt(text: String) -> Self;
+
+    /// What cannot be read, if that is the fault.
+    fn damage(&self) -> Option<&str>;
+}
+
+/// The task and the request to which an idempotency key is bound.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyBinding {
+    pub(crate) fingerprint: Vec<u8>,
+    pub(crate) task: TaskId,
+}
+
+/// A transaction of a database, as operations use it.
+pub(crate) trait Transaction: Send {
+    type Fault: TransactionFault;
+
+    /// The SQL that differs between the databases.
+    const DIALECT: Dialect;
+
+    /// The time at which it began.
+    fn now(&self) -> &Present;
+
+    /// Runs a statement that only reads.
+    fn query(&mut self, query: Query)
+    -> impl Future<Output = Result<Vec<Row>, Self::Fault>> + Send;
+
+    /// Runs a statement that changes a row for each row that it returns.
+    fn write(&mut self, query: Query)
+    -> impl Future<Output = Result<Vec<Row>, Self::Fault>> + Send;
+
+    /// Keeps other transactions from writing to a table.
+    fn lock_table(
+        &mut self,
+        table: &'static str,
+    ) -> impl Future<Output = Result<(), Self::Fault>> + Send;
+
+    // Tasks by id.
+
+    /// The task with the changes of this transaction, if it exists and was loaded.
+    fn find(&mut self, id: TaskId) -> Result<Option<Arc<Record>>, Self::Fault>;
+
+    /// Applies `event` to a task, and stores the task and the effects. Returns `None` for a task
+    /// that the event removes. A refused event changes nothing.
+    #[allow(clippy::type_complexity)]
+    fn apply(
+        &mut self,
+        before: &Arc<Record>,
+        event: Event,
+    ) -> Result<Result<Option<Arc<Record>>, Refused>, Self::Fault>;
+
+    /// Applies an event that the task's state allows.
+    fn expect(
+        &mut self,
+        before: &Arc<Record>,
+        event: Event,
+    ) -> Result<Option<Arc<Record>>, Self::Fault> {
+        self.apply(before, event)?
+            .map_err(|refused| Self::Fault::corrupt(format!("{}: {refused}", before.task.id)))
+    }
+
+    /// Like [`Transaction::expect`], for one of several tasks: a damaged row is logged and left as
+    /// it is, and must not block the others. Returns whether the event was applied.
+    fn expect_unless_damaged(
+        &mut self,
+        before: &Arc<Record>,
+        event: Event,
+    ) -> Result<bool, Self::Fault>;
+
+    /// Removes a task whose row cannot be read, if it belongs to `project` (or any). Returns the
+    /// keys of its files, or `None` if there is no such task.
+    fn remove_unreadable(
+        &mut self,
+        id: TaskId,
+        project: Option<&str>,
+    ) -> impl Future<Output = Result<Option<Vec<String>>, Self::Fault>> + Send;
+
+    /// Expires a task whose row cannot be read, and records its files for removal. It stays charged.
+    fn expire_unreadable(
+        &mut self,
+        id: TaskId,
+        now_ms: UnixMs,
+    ) -> impl Future<Output = Result<(), Self::Fault>> + Send;
+
+    // Accepting tasks.
+
+    /// A place in the queue behind all others.
+    fn next_place(&mut self) -> Result<u64, Self::Fault>;
+
+    /// The id under which a task is accepted: `drawn`, or a later one if the project already has a
+    /// later one.
+    fn next_id(&mut self, project: &str, drawn: TaskId) -> Result<TaskId, Self::Fault>;
+
+    /// The load that limits are compared with, including the tasks accepted in this transaction.
+    fn load(&self, project: &str) -> Load;
+
+    /// The binding of an idempotency key.
+    fn key_binding(&mut self, project: &str, key: &str) -> Result<Option<KeyBinding>, Self::Fault>;
+
+    /// Binds an idempotency key to a new task.
+    fn bind_key(&mut self, record: &Record, idempotency: &Idempotency) -> Result<(), Self::Fault>;
+
+    /// Adds a task, and the callback to notify of its end.
+    fn insert(
+        &mut self,
+        record: Arc<Record>,
+        callback: Option<&Callback>,
+    ) -> Result<(), Self::Fault>;
+
+    // Claims and fetches.
+
+    /// Makes the part of the queue visible that a claim can reach next ([`Transaction::claimable`]).
+    /// Returns whether anything may be claimed at all.
+    fn reach(
+        &mut self,
+        request: &ClaimRequest,
+        long: Option<LongTasks>,
+    ) -> impl Future<Output = Result<bool, Self::Fault>> + Send;
+
+    /// The queue as far as it was reached.
+    fn claimable(&self) -> Option<&Index>;
+
+    /// The task that waits for this worker to be idle.
+    fn awaited(
+        &mut self,
+        request: &ClaimRequest,
+    ) -> impl Future<Output = Result<Option<Arc<Record>>, Self::Fault>> + Send;
+
+    /// A fencing token larger than all others.
+    fn next_token(&mut self) -> Result<u64, Self::Fault>;
+
+    /// Claims a task by `event`. Returns `None` for a damaged row, which no claim will see again.
+    fn claim(
+        &mut self,
+        before: &Arc<Record>,
+        event: Event,
+    ) -> Result<Option<Arc<Record>>, Self::Fault>;
+
+    /// Records that a task waits to run alone.
+    fn wait_alone(&mut self, next: alone::Next) -> Result<(), Self::Fault>;
+
+    /// Ends the pauses and leases of fetches that are over, and makes the tasks visible that may be
+    /// fetched next ([`Transaction::fetchable`]). Returns whether there are any.
+    fn reach_fetches(
+        &mut self,
+        request: &FetchRequest,
+    ) -> impl Future<Output = Result<bool, Self::Fault>> + Send;
+
+    /// The queue as far as fetches reach.
+    fn fetchable(&self) -> Option<&Index>;
+
+    /// A token of a fetch, larger than all others.
+    fn next_fetch_token(&mut self) -> Result<u64, Self::Fault>;
+
+    /// Begins a fetch by `event`, under this token.
+    fn begin_fetch(
+        &mut self,
+        before: &Arc<Record>,
+        event: Event,
+        token: u64,
+    ) -> Result<Option<Arc<Record>>, Self::Fault>;
+
+    // Sweeps. All of these skip rows that another process is changing.
+
+    /// All running tasks, if the lease of any may be over.
+    fn running(
+        &mut self,
+        lease_ms: u64,
+    ) -> impl Future<Output = Result<Vec<Arc<Record>>, Self::Fault>> + Send;
+
+    /// Loads these running tasks for a change; leaves out those whose lease has changed since they
+    /// were read, such as by a renewal, and those whose worker lives and has longer leases.
+    fn reload_lost(
+        &mut self,
+        lost: Vec<Arc<Record>>,
+    ) -> impl Future<Output = Result<HashMap<TaskId, Arc<Record>>, Self::Fault>> + Send;
+
+    /// Loads waiting tasks that may have waited too long ([`SweepRequest::late`]).
+    fn late(
+        &mut self,
+        request: &SweepRequest,
+        now_ms: UnixMs,
+    ) -> impl Future<Output = Result<Vec<Arc<Record>>, Self::Fault>> + Send;
+
+    /// Loads tasks of a phase that expire at or before `until_ms`, oldest first.
+    fn due(
+        &mut self,
+        phase: Phase,
+        until_ms: UnixMs,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<TaskId>, Self::Fault>> + Send;
+
+    /// Loads a batch of ended tasks to postpone, those that expire last first; `None` stands for one
+    /// that is not meant or cannot be read.
+    #[allow(clippy::type_complexity)]
+    fn postponable(
+        &mut self,
+        request: &Postpone,
+    ) -> impl Future<Output = Result<Vec<(ExpiryCursor, Option<Arc<Record>>)>, Self::Fault>> + Send;
+
+    /// Removes what only this database keeps, and is old.
+    fn sweep_own(&mut self) -> impl Future<Output = Result<(), Self::Fault>> + Send;
+
+    // Chores and deliveries.
+
+    /// A token for the lease of chores or deliveries, larger than all others that are in use.
+    fn next_chore_token(&mut self) -> impl Future<Output = Result<u64, Self::Fault>> + Send;
+
+    /// Numbers of the deliveries to lease, for each webhook as far as its free places go.
+    fn due_deliveries(
+        &mut self,
+        request: &DeliveryRequest,
+    ) -> impl Future<Output = Result<Vec<u64>, Self::Fault>> + Send;
+}
+
+impl<S: Script> Operation for S {
+    type Output = S::Output;
+
+    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<S::Output, T::Fault> {
+        if let Some(table) = self.locked_table() {
+            tx.lock_table(table).await?;
+        }
+        let mut answers = Vec::new();
+        for query in self.statements(tx.now().wall_ms) {
+            answers.push(tx.write(query).await?);
+        }
+        Ok(self.output(&answers)?)
+    }
+}
+
+/// The tables of a store, for the process that serves it and for commands beside it.
+pub(crate) trait Tables: std::fmt::Debug + Send + Sync + 'static {
+    /// The column that numbers keys in the order of their creation.
+    const KEY_NUMBER: &'static str;
+
+    /// Answers a question.
+    fn ask<T: Send + 'static>(&self, question: Question<T>) -> impl Answer<Vec<T>>;
+
+    /// Makes a change in one transaction.
+    fn run<S: Script>(&self, script: S) -> impl Answer<S::Output>;
+
+    /// The key with this hash. A serving process remembers it for a moment, and records its use.
+    fn find_key(&self, sha256: &[u8; 32], _now_ms: UnixMs) -> impl Answer<Option<Arc<ApiKey>>> {
+        let asked = self.ask(keys::find(sha256));
+        async move { Ok(asked.await?.pop().map(Arc::new)) }
+    }
+
+    /// All keys, oldest first.
+    fn list_keys(&self) -> impl Answer<Vec<ApiKey>> {
+        self.ask(keys::all(Self::KEY_NUMBER))
+    }
+
+    /// Makes a change of keys visible to this process at once.
+    fn forget_keys(&self) {}
+}
+
+/// A database that serves a store. The audience traits are implemented for it in
+/// [`crate::audiences`].
+pub(crate) trait Backend: Tables {
+    /// Makes a change; returns once it is on disk.
+    fn commit<O: Operation>(
+        &self,
+        operation: O,
+    ) -> impl Future<Output = Result<O::Output, StoreError>> + Send;
+
+    /// Both clocks of the store.
+    fn clock(&self) -> impl Answer<Reading>;
+
+    /// The wall time of this process, for what it remembers by itself.
+    fn process_ms(&self) -> UnixMs;
+
+    /// What wakes the waiting parts of this process.
+    fn signals(&self) -> &Signals;
+
+    /// Where tasks stand in the queue.
+    fn estimates(&self) -> &QueueEstimates;
+
+    /// Brings [`Backend::estimates`] up to date with other processes.
+    fn refresh_estimates(&self) -> impl Answer<()>;
+
+    /// A number that no other store has.
+    fn identity(&self) -> u64;
+
+    /// As [`crate::Work::unclean_starts`].
+    fn unclean_starts(&self) -> Option<u64>;
+
+    /// As [`crate::Work::settle`].
+    fn settle_start(&self) -> impl Answer<()>;
+
+    /// Whether the last change was stored.
+    fn is_writable(&self) -> bool;
+
+    // Tasks.
+
+    /// The task as it is now; it is read in the share of `project`.
+    fn find(&self, project: Option<&str>, id: TaskId) -> impl Answer<Option<Arc<Record>>>;
+
+    /// Like [`Backend::find`], but may return a slightly older state of an unfinished task.
+    fn find_recent(&self, project: Option<&str>, id: TaskId) -> impl Answer<Option<Arc<Record>>>;
+
+    /// Several tasks as they are now. A damaged one gives an error of its own.
+    #[allow(clippy::type_complexity)]
+    fn find_all(&self, ids: &[TaskId])
+    -> impl Answer<Vec<Result<Option<Arc<Record>>, StoreError>>>;
+
+    /// Those of these tasks that may be waiting and can be read.
+    fn find_waiting(&self, ids: &[TaskId]) -> impl Answer<Vec<Option<Arc<Record>>>>;
+
+    /// As [`crate::Tasks::find_twin`].
+    fn find_twin(
+        &self,
+        project: &str,
+        idempotency: &Idempotency,
+    ) -> impl Answer<Option<Arc<Record>>>;
+
+    /// As [`crate::Tasks::list`].
+    fn list(&self, request: PageRequest) -> impl Answer<Page>;
+
+    /// As [`crate::Tasks::glance`].
+    fn glance(&self, ids: &[TaskId]) -> impl Answer<Vec<Option<Glance>>>;
+
+    /// As [`crate::Tasks::unfinished`].
+    fn unfinished(&self, project: &str) -> impl Answer<Vec<Glance>>;
+
+    /// As [`crate::Tasks::ended`].
+    fn ended(&self, request: EndedRequest) -> impl Answer<Ended>;
+
+    /// As [`crate::Tasks::preview`].
+    fn preview(&self, id: TaskId) -> impl Answer<Option<Arc<[u8]>>>;
+
+    /// As [`crate::Work::put_preview`].
+    fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> impl Answer<()>;
+
+    /// As [`crate::Tasks::usage`].
+    fn usage(&self, project: &str) -> impl Answer<Usage>;
+
+    /// As [`crate::Tasks::counts`].
+    fn counts(&self) -> impl Answer<Counts>;
+
+    /// As [`crate::Operations::overview`].
+    fn overview(&self) -> impl Answer<Overview>;
+
+    /// Whether there may be a task of these models to claim.
+    fn may_claim(&self, models: &[String]) -> impl Answer<bool>;
+
+    /// Whether there may be references to fetch.
+    fn may_fetch(&self) -> bool;
+
+    // Upkeep.
+
+    /// Writes when keys were used last. They are only exact to a minute, so a failure is ignored.
+    fn write_key_uses(&self) -> impl Future<Output = ()> + Send;
+
+    /// As [`crate::Deliveries::trim_deliveries`].
+    fn trim_deliveries(&self) -> impl Answer<u64>;
+
+    /// As [`crate::Chores::gaps`].
+    fn gaps(&self) -> impl Answer<Vec<Gap>>;
+
+    /// As [`crate::Chores::close_gaps`].
+    fn close_gaps(&self, gaps: &[Gap]) -> impl Answer<()>;
+}
+
+/// The future of an answer.
+pub(crate) trait Answer<T>: Future<Output = Result<T, StoreError>> + Send {}
+
+impl<T, F: Future<Output = Result<T, StoreError>> + Send> Answer<T> for F {}

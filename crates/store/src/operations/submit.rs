@@ -1,0 +1,90 @@
+//! Accepts a task: idempotency key, limits and insert in one transaction.
+
+use std::sync::Arc;
+
+use kinora_contract::lifecycle::Record;
+use kinora_contract::listed_bytes;
+
+use crate::NewTask;
+use crate::backend::{Channel, Needs, Operation, Transaction};
+use crate::task::{Full, Load};
+
+/// Accepts a task.
+#[derive(Debug)]
+pub(crate) struct Submit {
+    pub(crate) new: NewTask,
+    /// Places in the queue that are promised to other projects.
+    pub(crate) reserved: u64,
+}
+
+/// The result, before it becomes an answer.
+#[derive(Debug)]
+pub(crate) enum Submitted {
+    Accepted(Arc<Record>),
+    /// The task of an earlier request with the same key.
+    Replayed(Arc<Record>),
+    KeyReused,
+    Refused(Full),
+}
+
+impl Operation for Submit {
+    type Output = Submitted;
+
+    fn needs(&self, needs: &mut Needs) {
+        let new = &self.new;
+        needs.projects.insert(new.project.clone());
+        needs.places += 1;
+        needs.totals = true;
+        if let Some(idempotency) = &new.idempotency {
+            let key = (new.project.clone(), idempotency.key.clone());
+            needs.keys.insert(key);
+        }
+    }
+
+    fn channel(&self) -> Channel<'_> {
+        Channel::Submits(&self.new.project)
+    }
+
+    fn has_client(&self) -> bool {
+        true
+    }
+
+    fn bytes(&self) -> usize {
+        listed_bytes(&self.new.accepted(self.new.id, 0))
+    }
+
+    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Submitted, T::Fault> {
+        let new = &self.new;
+        // 1. A key that is bound answers with its task. Only a sweep, or the deletion of the task,
+        // frees a key: a clock that is wrong for a moment must not cause a second video.
+        if let Some(idempotency) = &new.idempotency
+            && let Some(bound) = tx.key_binding(&new.project, &idempotency.key)?
+        {
+            if bound.fingerprint != idempotency.fingerprint {
+                return Ok(Submitted::KeyReused);
+            }
+            if let Some(earlier) = tx.find(bound.task)? {
+                return Ok(Submitted::Replayed(earlier));
+            }
+        }
+        // 2. Id and place are those of the order of acceptance.
+        let id = tx.next_id(&new.project, new.id)?;
+        let accepted = new.accepted(id, tx.now().wall_ms);
+        let record = Arc::new(Record::accepted(tx.next_place()?, accepted));
+        // 3. Limits hold exactly, however many submits share the transaction.
+        let load = tx.load(&new.project);
+        let load = Load {
+            waiting: load.waiting.saturating_add(self.reserved),
+            ..load
+        };
+        if let Some(full) = new.bounds.refusal(record.charged_bytes, load) {
+            return Ok(Submitted::Refused(full));
+        }
+        // 4. The task, its key and its callback are stored together.
+        tx.insert(record.clone(), new.callback.as_ref())?;
+        if let Some(idempotency) = &new.idempotency {
+            tx.bind_key(&record, idempotency)?;
+        }
+        Ok(Submitted::Accepted(record))
+    }
+}

@@ -1,0 +1,146 @@
+//! The API keys that a serving process remembers. It queries a key at most twice a second (half of [`crate::PostgresOptions::cached_ms_max`]):
+//! with the pause between two looks of those who wait with it, a revoked key ends within a second.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use kinora_contract::UnixMs;
+
+use super::PostgresStore;
+use super::fault::answered;
+use super::lane::Lane;
+use super::script;
+use crate::tables::keys::{self, RecordUses};
+use crate::{ApiKey, StoreError};
+
+/// Maximum number of remembered keys; beyond it the process forgets all of them.
+const KNOWN_MAX: usize = 10_000;
+
+/// How long a request waits for its key. Then the key as it was last read counts.
+const ANSWER_MAX: Duration = Duration::from_secs(2);
+
+/// A key or its absence, with the time of the query.
+type Found = (Duration, Option<Arc<ApiKey>>);
+
+/// What queries found since this process last changed a key.
+#[derive(Debug, Default)]
+struct Known {
+    /// Result and time of each query, by hash.
+    keys: HashMap<[u8; 32], Found>,
+    /// Number of changes so far.
+    changes: u64,
+}
+
+impl Known {
+    /// Keeps the result of a query that was sent after this many changes, unless a change may be newer.
+    fn keep(&mut self, sha256: &[u8; 32], found: Found, changes: u64) {
+        if self.changes != changes {
+            return;
+        }
+        if self.keys.len() >= KNOWN_MAX {
+            self.keys.clear();
+        }
+        self.keys.insert(*sha256, found);
+    }
+
+    /// A key has changed.
+    fn forget(&mut self) {
+        self.keys.clear();
+        self.changes += 1;
+    }
+}
+
+/// The keys that the serving process remembers.
+#[derive(Debug, Default)]
+pub(super) struct KeyCache {
+    known: Mutex<Known>,
+    /// The last recorded use of each key.
+    noted: Mutex<HashMap<String, UnixMs>>,
+}
+
+impl KeyCache {
+    /// Finds the key with this hash, as it was a moment ago, or, while the server is unreachable,
+    /// as last read; records its use.
+    pub(super) async fn find(
+        &self,
+        store: &PostgresStore,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        let asked = store.shared.clock.steady();
+        let (known, changes) = {
+            let known = lock(&self.known);
+            (known.keys.get(sha256).cloned(), known.changes)
+        };
+        let younger_than = |age_max: u64| {
+            let known = known.as_ref();
+            let found = known
+                .filter(|(at, _)| asked.saturating_sub(*at) < Duration::from_millis(age_max))?;
+            Some(found.1.clone())
+        };
+        let options = &store.shared.options;
+        let found = match younger_than(options.cached_ms_max / 2) {
+            Some(found) => found,
+            None => match answered(ANSWER_MAX, ask(store, sha256)).await {
+                Err(error @ StoreError::Unavailable(_)) => {
+                    younger_than(options.last_known_ms_max).ok_or(error)?
+                }
+                asked_for => {
+                    let found = asked_for?;
+                    lock(&self.known).keep(sha256, (asked, found.clone()), changes);
+                    found
+                }
+            },
+        };
+        if let Some(key) = &found {
+            self.record_use(key, now_ms, &store.acts);
+        }
+        Ok(found)
+    }
+
+    /// Runs in the background, to an accuracy of about a minute.
+    fn record_use(&self, key: &ApiKey, now_ms: UnixMs, lane: &Lane) {
+        let mut noted = lock(&self.noted);
+        let last_ms = noted.get(&key.key.id).copied().or(key.last_used_at_ms);
+        if key.notes_use(last_ms.unwrap_or(0), now_ms) {
+            if noted.len() >= KNOWN_MAX {
+                noted.clear();
+            }
+            noted.insert(key.key.id.clone(), now_ms);
+            let last_use = [(key.key.id.clone(), now_ms)];
+            lane.try_send(RecordUses(last_use.into()));
+        }
+    }
+
+    /// Makes a change of keys visible to this process at once.
+    pub(super) fn forget(&self) {
+        lock(&self.known).forget();
+    }
+}
+
+async fn ask(store: &PostgresStore, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {
+    let mut found = script::ask(&store.reader, keys::find(sha256)).await?;
+    Ok(found.pop().map(Arc::new))
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A revoked key would be accepted for another second, and for minutes while the server is away.
+    #[test]
+    fn a_key_read_before_a_change_is_not_kept_after_it() {
+        let mut known = Known::default();
+        let sent_after = known.changes;
+        known.forget();
+        known.keep(&[1; 32], (Duration::ZERO, None), sent_after);
+        assert!(known.keys.is_empty());
+        known.keep(&[1; 32], (Duration::ZERO, None), known.changes);
+        assert_eq!(known.keys.len(), 1);
+    }
+}

@@ -1,0 +1,400 @@
+//! A lane's [`Batch`] as operations use it. Rows that [`Operation::needs`] names are answered from
+//! memory; searches send statements.
+//!
+//! [`Operation::needs`]: crate::backend::Operation::needs
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kinora_contract::lifecycle::{Event, Record, Refused};
+use kinora_contract::{Phase, TaskId, UnixMs};
+
+use super::batch::{Batch, NewBinding, Sums};
+use super::claims::{self, read_or_skip};
+use super::fault::{Done, Fault, corrupt, unavailable};
+use super::statement::Statement;
+use super::workers::living_names;
+use super::{deliveries, fetches, rows, script};
+use crate::backend::{KeyBinding, Transaction, TransactionFault};
+use crate::present::Present;
+use crate::queue::{Index, alone};
+use crate::sql::{Dialect, Query, Row};
+use crate::stored::{files, phase_name};
+use crate::task::Load;
+use crate::{
+    Callback, ClaimRequest, DeliveryRequest, ExpiryCursor, FetchRequest, Idempotency, LongTasks,
+    Postpone, StoreError, SweepRequest, Usage,
+};
+
+/// Maximum time without a write by a lane's process; then the sweep forgets the lane's row.
+const LANES_KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
+
+impl TransactionFault for Fault {
+    fn corrupt(text: String) -> Self {
+        corrupt(text)
+    }
+
+    fn damage(&self) -> Option<&str> {
+        match self {
+            Self::Job(StoreError::Corrupt(text)) => Some(text),
+            Self::Job(_) | Self::Sql(_) => None,
+        }
+    }
+}
+
+impl Transaction for Batch<'_> {
+    type Fault = Fault;
+
+    const DIALECT: Dialect = Dialect::Postgres;
+
+    fn now(&self) -> &Present {
+        &self.now
+    }
+
+    async fn query(&mut self, query: Query) -> Done<Vec<Row>> {
+        script::rows(&Batch::query(self, query.into()).await?)
+    }
+
+    async fn write(&mut self, query: Query) -> Done<Vec<Row>> {
+        let found = Batch::query(self, query.into()).await?;
+        self.wrote |= !found.is_empty();
+        script::rows(&found)
+    }
+
+    async fn lock_table(&mut self, table: &'static str) -> Done<()> {
+        let lock = format!("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE");
+        Batch::query(self, Statement::new(lock)).await?;
+        Ok(())
+    }
+
+    fn find(&mut self, id: TaskId) -> Done<Option<Arc<Record>>> {
+        Batch::find(self, id)
+    }
+
+    fn apply(
+        &mut self,
+        before: &Arc<Record>,
+        event: Event,
+    ) -> Done<Result<Option<Arc<Record>>, Refused>> {
+        Ok(Batch::apply(self, before, event))
+    }
+
+    /// Rows that were loaded can be read.
+    fn expect_unless_damaged(&mut self, before: &Arc<Record>, event: Event) -> Done<bool> {
+        self.expect(before, event)?;
+        Ok(true)
+    }
+
+    async fn remove_unreadable(
+        &mut self,
+        id: TaskId,
+        project: Option<&str>,
+    ) -> Done<Option<Vec<String>>> {
+        remove_unreadable(id, project, self).await
+    }
+
+    async fn expire_unreadable(&mut self, id: TaskId, now_ms: UnixMs) -> Done<()> {
+        let expire = "UPDATE tasks t SET phase = 'expired', artifact = NULL, failure = NULL, \
+                      expires_at_ms = greatest(t.expires_at_ms, $2) FROM tasks was \
+                      WHERE t.id = $1 AND was.id = t.id RETURNING t.project, was.artifact";
+        let expire = Statement::new(expire).text(id.to_string()).int(now_ms);
+        for row in self.change(expire).await? {
+            let sums = Sums {
+                tasks: -1,
+                ..Sums::default()
+            };
+            self.add_sums(row.try_get(0)?, sums);
+            self.new.files.extend(files(row.try_get(1)?));
+        }
+        Ok(())
+    }
+
+    fn next_place(&mut self) -> Done<u64> {
+        let place = self.places.next();
+        place.ok_or_else(|| corrupt("no place for a task".to_owned()))
+    }
+
+    fn next_id(&mut self, project: &str, drawn: TaskId) -> Done<TaskId> {
+        let id = Batch::next_id(self, project, drawn);
+        if Batch::find(self, id)?.is_some() {
+            return Err(unavailable("the id is taken").into());
+        }
+        Ok(id)
+    }
+
+    fn load(&self, project: &str) -> Load {
+        let own = self.projects.get(project).cloned().unwrap_or_default();
+        let sum = |of: fn(&Sums) -> i64| {
+            let sum = of(&own.stored).saturating_add(of(&own.added));
+            u64::try_from(sum).unwrap_or(0)
+        };
+        Load {
+            waiting: self.totals.waiting,
+            unfinished: sum(|sums| sums.unfinished),
+            own: Usage {
+                bytes: sum(|sums| sums.bytes),
+                tasks: sum(|sums| sums.tasks),
+            },
+            bytes: self.totals.bytes,
+        }
+    }
+
+    fn key_binding(&mut self, project: &str, key: &str) -> Done<Option<KeyBinding>> {
+        let key = (project.to_owned(), key.to_owned());
+        Ok(self.bindings.get(&key).cloned())
+    }
+
+    fn bind_key(&mut self, record: &Record, idempotency: &Idempotency) -> Done<()> {
+        let (project, key) = (record.task.project.clone(), idempotency.key.clone());
+        let binding = KeyBinding {
+            fingerprint: idempotency.fingerprint.to_vec(),
+            task: record.task.id,
+        };
+        self.new.bindings.push(NewBinding {
+            project: project.clone(),
+            key: key.clone(),
+            fingerprint: binding.fingerprint.clone(),
+            expires_at_ms: self.now.wall_ms.saturating_add(idempotency.bound_ms),
+            task: binding.task,
+        });
+        self.bindings.insert((project, key), binding);
+        Ok(())
+    }
+
+    fn insert(&mut self, record: Arc<Record>, callback: Option<&Callback>) -> Done<()> {
+        let callback = callback.map(|callback| (record.task.id, callback.clone()));
+        self.new.callbacks.extend(callback);
+        Batch::insert(self, &record);
+        Ok(())
+    }
+
+    async fn reach(&mut self, request: &ClaimRequest, long: Option<LongTasks>) -> Done<bool> {
+        claims::reach(request, long, self).await
+    }
+
+    fn claimable(&self) -> Option<&Index> {
+        self.part.as_ref().map(|part| &part.index)
+    }
+
+    async fn awaited(&mut self, request: &ClaimRequest) -> Done<Option<Arc<Record>>> {
+        claims::awaited(request, self).await
+    }
+
+    fn next_token(&mut self) -> Done<u64> {
+        Batch::next_token(self)
+    }
+
+    fn claim(&mut self, before: &Arc<Record>, event: Event) -> Done<Option<Arc<Record>>> {
+        claims::claim(before, event, self)
+    }
+
+    fn wait_alone(&mut self, next: alone::Next) -> Done<()> {
+        self.queue_mut()?.alone = Some(next);
+        Ok(())
+    }
+
+    async fn reach_fetches(&mut self, request: &FetchRequest) -> Done<bool> {
+        fetches::reach(request, self).await
+    }
+
+    fn fetchable(&self) -> Option<&Index> {
+        self.fetchable.as_ref()
+    }
+
+    /// Taken from the queue, which the fetches have locked.
+    fn next_fetch_token(&mut self) -> Done<u64> {
+        Batch::next_token(self)
+    }
+
+    fn begin_fetch(
+        &mut self,
+        before: &Arc<Record>,
+        event: Event,
+        token: u64,
+    ) -> Done<Option<Arc<Record>>> {
+        fetches::begin(before, event, token, self)
+    }
+
+    async fn running(&mut self, lease_ms: u64) -> Done<Vec<Arc<Record>>> {
+        let text = format!(
+            "SELECT {} FROM tasks t WHERE place = 4 \
+             AND EXISTS (SELECT 1 FROM tasks WHERE place = 4 \
+             AND (lease_until_steady_ms <= $1 OR lease_until_steady_ms > $2))",
+            rows::columns("t")
+        );
+        let now_ms = self.now.lease_ms;
+        let ahead_ms = now_ms.saturating_add(lease_ms.saturating_mul(2));
+        let ask = Statement::new(text).int(now_ms).int(ahead_ms);
+        let mut running = Vec::new();
+        for row in &Batch::query(self, ask).await? {
+            running.extend(read_or_skip(row)?);
+        }
+        Ok(running)
+    }
+
+    async fn reload_lost(
+        &mut self,
+        mut lost: Vec<Arc<Record>>,
+    ) -> Done<HashMap<TaskId, Arc<Record>>> {
+        let now_ms = self.now.lease_ms;
+        // The lease of a live worker that seems too long: an operator is changing
+        // `worker.lease_seconds`, and this worker has the longer one.
+        let worker_ahead = |record: &Record| {
+            let lease = record.lease.as_ref().filter(|lease| lease.ends_ms > now_ms);
+            lease.map(|lease| lease.worker.clone())
+        };
+        if lost.iter().any(|record| worker_ahead(record).is_some()) {
+            let living = living_names(self).await?;
+            lost.retain(|record| {
+                worker_ahead(record).is_none_or(|worker| !living.contains(&worker))
+            });
+        }
+        let mut found = HashMap::new();
+        if lost.is_empty() {
+            return Ok(found);
+        }
+        let text = format!(
+            "SELECT {} FROM tasks t WHERE id = ANY($1) ORDER BY id FOR UPDATE SKIP LOCKED",
+            rows::columns("t")
+        );
+        let ids = lost.iter().map(|record| record.task.id.to_string());
+        let locked = Statement::new(text).texts(ids.collect());
+        let locked = Batch::load(self, locked).await?;
+        for judged in lost.iter().filter(|one| locked.contains(&one.task.id)) {
+            let now = Batch::find(self, judged.task.id)?;
+            let same = now.filter(|now| now.lease == judged.lease && now.is_running());
+            found.extend(same.map(|now| (now.task.id, now)));
+        }
+        Ok(found)
+    }
+
+    async fn late(&mut self, request: &SweepRequest, now_ms: UnixMs) -> Done<Vec<Arc<Record>>> {
+        let Some([early, usual]) = request.late_creations(now_ms) else {
+            return Ok(Vec::new());
+        };
+        let text = format!(
+            "SELECT {} FROM tasks t WHERE place IN (1, 2, 3) AND started_at_ms IS NULL \
+             AND (created_at_ms >= $1 AND created_at_ms < $2 OR created_at_ms >= $3 AND created_at_ms < $4) \
+             ORDER BY seq LIMIT $5 FOR UPDATE SKIP LOCKED",
+            rows::columns("t")
+        );
+        let ask = Statement::new(text)
+            .int(early.start)
+            .int(early.end)
+            .int(usual.start)
+            .int(usual.end)
+            .int(request.batch as u64);
+        let mut found = Vec::new();
+        for id in Batch::load(self, ask).await? {
+            found.extend(Batch::find(self, id).ok().flatten());
+        }
+        Ok(found)
+    }
+
+    async fn due(&mut self, phase: Phase, until_ms: UnixMs, limit: usize) -> Done<Vec<TaskId>> {
+        let text = format!(
+            "SELECT {} FROM tasks t WHERE phase = $1 AND expires_at_ms <= $2 \
+             ORDER BY expires_at_ms LIMIT $3 FOR UPDATE SKIP LOCKED",
+            rows::columns("t")
+        );
+        let ask = Statement::new(text).text(phase_name(phase)).int(until_ms);
+        Batch::load(self, ask.int(limit as u64)).await
+    }
+
+    async fn postponable(
+        &mut self,
+        request: &Postpone,
+    ) -> Done<Vec<(ExpiryCursor, Option<Arc<Record>>)>> {
+        let text = format!(
+            "SELECT {} FROM tasks t WHERE phase IN ('completed', 'failed') AND expires_at_ms >= $1 \
+             AND expires_at_ms <= $2 AND (expires_at_ms, seq) < ($3, $4) \
+             ORDER BY expires_at_ms DESC, seq DESC LIMIT $5 FOR UPDATE",
+            rows::columns("t")
+        );
+        let ask = Statement::new(text)
+            .int(request.from_ms)
+            .int(request.expires_before_ms().saturating_sub(1))
+            .int(request.below.expires_at_ms)
+            .int(request.below.number)
+            .int(request.batch as u64);
+        let rows = Batch::query(self, ask).await?;
+        let mut found = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let id = rows::id(row)?;
+            self.keep(id, rows::read(row))?;
+            let place = ExpiryCursor {
+                expires_at_ms: row.try_get::<_, i64>("expires_at_ms")?.unsigned_abs(),
+                number: row.try_get::<_, i64>("seq")?.unsigned_abs(),
+            };
+            let record = Batch::find(self, id).ok().flatten();
+            let is_meant = |record: &Arc<Record>| {
+                let ended_at_ms = record.task.finished_at_ms;
+                ended_at_ms.is_some_and(|at_ms| request.is_meant(at_ms))
+            };
+            found.push((place, record.filter(is_meant)));
+        }
+        Ok(found)
+    }
+
+    /// Forgets the rows of lanes of processes that are gone, by the server's clock, which stamps
+    /// them.
+    async fn sweep_own(&mut self) -> Done<()> {
+        let forget = "DELETE FROM lanes WHERE id IN (SELECT id FROM lanes \
+                      WHERE at_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1 LIMIT 100 \
+                      FOR UPDATE SKIP LOCKED) RETURNING 1";
+        let forget = Statement::new(forget).int(LANES_KEPT_MS);
+        let forgotten = Batch::query(self, forget).await?;
+        self.wrote |= !forgotten.is_empty();
+        Ok(())
+    }
+
+    async fn next_chore_token(&mut self) -> Done<u64> {
+        let next = Statement::new("SELECT nextval('chore_tokens')");
+        let found = Batch::query(self, next).await?;
+        let token = found.first().map(|row| row.try_get::<_, i64>(0));
+        let token = token.transpose()?.unwrap_or_default();
+        Ok(token.unsigned_abs())
+    }
+
+    async fn due_deliveries(&mut self, request: &DeliveryRequest) -> Done<Vec<u64>> {
+        let due = deliveries::due(request, self.now.wall_ms);
+        let found = Batch::query(self, due).await?;
+        let number = |row: &tokio_postgres::Row| Ok(row.try_get::<_, i64>(0)?.unsigned_abs());
+        found.iter().map(number).collect()
+    }
+}
+
+/// Removes the row of a task that this version cannot read; it states its charge.
+async fn remove_unreadable(
+    id: TaskId,
+    project: Option<&str>,
+    batch: &mut Batch<'_>,
+) -> Done<Option<Vec<String>>> {
+    let remove = Statement::new(
+        "DELETE FROM tasks WHERE id = $1 AND ($2 IS NULL OR project = $2) \
+         RETURNING project, charged_bytes, phase <> 'expired', place IN (1, 2, 3), place IS NOT NULL, artifact",
+    );
+    let remove = remove.text(id.to_string());
+    let remove = remove.bind(
+        project.map(str::to_owned),
+        tokio_postgres::types::Type::TEXT,
+    );
+    let mut removed = None;
+    for row in batch.change(remove).await? {
+        let one = |at: usize| -> Done<i64> {
+            let counts: Option<bool> = row.try_get(at)?;
+            Ok(-i64::from(counts.unwrap_or(false)))
+        };
+        let sums = Sums {
+            bytes: -row.try_get::<_, i64>(1)?,
+            tasks: one(2)?,
+            waiting: one(3)?,
+            unfinished: one(4)?,
+        };
+        batch.add_sums(row.try_get(0)?, sums);
+        removed = Some(files(row.try_get(5)?));
+    }
+    let keys = Statement::new("DELETE FROM idempotency WHERE task = $1").text(id.to_string());
+    batch.change(keys).await?;
+    Ok(removed)
+}

@@ -1,0 +1,270 @@
+//! What the embedded store answers from memory, or reads from its file.
+
+use std::sync::Arc;
+
+use kinora_contract::lifecycle::Record;
+use kinora_contract::{Reading as ClockReading, TaskId, UnixMs};
+
+use super::memory::Memory;
+use super::pages::{Reading, Unreadable};
+use super::reads::Readers;
+use super::{SqliteStore, gaps, starts, stopped, usage};
+use crate::backend::{Backend, Operation, Tables};
+use crate::changes::{UNDER_WAY_MS, ended_from};
+use crate::queue::QueueEstimates;
+use crate::signals::Signals;
+use crate::sql::{Question, Script};
+use crate::tables::keys::RecordUses;
+use crate::{
+    ApiKey, Counts, Ended, EndedRequest, Gap, Glance, Idempotency, Lease, Overview, Page,
+    PageRequest, StoreError, Usage, Workers as _,
+};
+
+impl Tables for SqliteStore {
+    const KEY_NUMBER: &'static str = "rowid";
+
+    async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
+        self.read(None, move |readers, _| readers.ask(&question))
+            .await
+    }
+
+    async fn run<S: Script>(&self, script: S) -> Result<S::Output, StoreError> {
+        self.writer.call(script).await
+    }
+
+    /// From memory while that is fresh, otherwise from disk on a thread that may block.
+    async fn find_key(
+        &self,
+        sha256: &[u8; 32],
+        now_ms: UnixMs,
+    ) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        if let Some(key) = self.keys.known(sha256, now_ms) {
+            return Ok(Some(key));
+        }
+        let place = usize::from(!self.keys.remembers(sha256));
+        let (keys, sha256) = (self.keys.clone(), *sha256);
+        let found = self.key_reading[place].run(move || keys.find(&sha256, now_ms));
+        Ok(found.await.map_err(stopped)??)
+    }
+
+    async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
+        let keys = self.keys.clone();
+        let listed = self.key_reading[1].run(move || keys.list(Self::KEY_NUMBER));
+        Ok(listed.await.map_err(stopped)??)
+    }
+
+    fn forget_keys(&self) {
+        self.keys.refresh();
+    }
+}
+
+impl Backend for SqliteStore {
+    async fn commit<O: Operation>(&self, operation: O) -> Result<O::Output, StoreError> {
+        self.writer.call(operation).await
+    }
+
+    async fn clock(&self) -> Result<ClockReading, StoreError> {
+        Ok(self.clock.read())
+    }
+
+    fn process_ms(&self) -> UnixMs {
+        self.clock.now_ms()
+    }
+
+    fn signals(&self) -> &Signals {
+        &self.memory.signals
+    }
+
+    fn estimates(&self) -> &QueueEstimates {
+        &self.memory.queue
+    }
+
+    /// The whole queue is this process's own.
+    async fn refresh_estimates(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    fn unclean_starts(&self) -> Option<u64> {
+        Some(self.unclean_starts)
+    }
+
+    async fn settle_start(&self) -> Result<(), StoreError> {
+        self.writer.call(starts::Settle).await
+    }
+
+    fn is_writable(&self) -> bool {
+        self.memory.is_writable()
+    }
+
+    /// From memory if possible, without a thread and without waiting.
+    async fn find(
+        &self,
+        project: Option<&str>,
+        id: TaskId,
+    ) -> Result<Option<Arc<Record>>, StoreError> {
+        if let Ok(record) = self.memory.cache.get(id) {
+            return Ok(Some(record));
+        }
+        let read = move |readers: &Readers, memory: &Memory| readers.find(memory, id);
+        self.read(project, read).await
+    }
+
+    async fn find_recent(
+        &self,
+        project: Option<&str>,
+        id: TaskId,
+    ) -> Result<Option<Arc<Record>>, StoreError> {
+        self.find(project, id).await
+    }
+
+    async fn find_all(
+        &self,
+        ids: &[TaskId],
+    ) -> Result<Vec<Result<Option<Arc<Record>>, StoreError>>, StoreError> {
+        let cached: Option<Vec<_>> = ids
+            .iter()
+            .map(|id| self.memory.cache.get(*id).ok())
+            .collect();
+        if let Some(cached) = cached {
+            return Ok(cached.into_iter().map(|record| Ok(Some(record))).collect());
+        }
+        let ids = ids.to_vec();
+        let read = move |readers: &Readers, memory: &Memory| {
+            let find = |id: &TaskId| readers.find(memory, *id).map_err(StoreError::from);
+            Ok(ids.iter().map(find).collect())
+        };
+        self.read(None, read).await
+    }
+
+    /// Waiting tasks are in memory.
+    async fn find_waiting(&self, ids: &[TaskId]) -> Result<Vec<Option<Arc<Record>>>, StoreError> {
+        let found = ids.iter().map(|id| self.memory.cache.get(*id).ok());
+        Ok(found.collect())
+    }
+
+    async fn find_twin(
+        &self,
+        project: &str,
+        idempotency: &Idempotency,
+    ) -> Result<Option<Arc<Record>>, StoreError> {
+        let (owner, idempotency) = (project.to_owned(), idempotency.clone());
+        let read = move |readers: &Readers, memory: &Memory| {
+            readers.find_twin(memory, &owner, &idempotency)
+        };
+        self.read(Some(project), read).await
+    }
+
+    async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
+        // A hundred tasks may have to come from disk, so not on a thread that serves others.
+        let (readers, memory) = (self.readers.clone(), self.memory.clone());
+        let read = tokio::task::spawn_blocking(move || readers.list(&memory, &request));
+        let Reading { page, unreadable } = read.await.map_err(stopped)??;
+        for Unreadable { seq, error } in unreadable {
+            tracing::error!(seq, error, "unreadable task left out of a list");
+        }
+        Ok(page)
+    }
+
+    async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
+        let mut glances = Vec::with_capacity(ids.len());
+        for id in ids {
+            // Few of the requested tasks have ended, and fewer have left memory.
+            let found = self.find(None, *id).await?;
+            glances.push(found.and_then(|record| Glance::of(&record.task)));
+        }
+        Ok(glances)
+    }
+
+    async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
+        let own = self.memory.unfinished.of(project);
+        let glance = |id| Glance::of(&self.memory.cache.get(id).ok()?.task);
+        let glances = own.into_iter().filter_map(glance);
+        Ok(glances.filter(|glance| !glance.has_ended()).collect())
+    }
+
+    async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
+        let now_ms = self.clock.now_ms();
+        let from_ms = ended_from(request.since_ms, now_ms);
+        let project = request.project.clone();
+        let read = move |readers: &Readers, _: &Memory| readers.ended(&request, from_ms);
+        Ok(Ended {
+            tasks: self.read(Some(&project), read).await?,
+            from_ms,
+            // A transaction takes its time at its start, but is readable only at its end.
+            next_ms: now_ms.saturating_sub(UNDER_WAY_MS),
+            now_ms,
+        })
+    }
+
+    async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {
+        Ok(self.memory.previews.get(id))
+    }
+
+    async fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> Result<(), StoreError> {
+        // A running task is in memory.
+        let is_held = || {
+            let record = self.memory.cache.get(lease.task).ok();
+            Record::judge_lease(record.as_deref(), lease).is_ok()
+        };
+        self.memory.previews.put(lease, preview, is_held);
+        Ok(())
+    }
+
+    async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
+        self.writer.call(usage::Ask(project.to_owned())).await
+    }
+
+    async fn counts(&self) -> Result<Counts, StoreError> {
+        self.writer.call(usage::Count).await
+    }
+
+    async fn overview(&self) -> Result<Overview, StoreError> {
+        let now_ms = self.clock.now_ms();
+        let read = move |readers: &Readers, _: &Memory| readers.overview(now_ms);
+        let overview = self.read(None, read).await?;
+        // Memory has the current state; the rows are for other processes.
+        let workers = self.living().await?;
+        Ok(Overview {
+            workers,
+            ..overview
+        })
+    }
+
+    /// A claim looks at memory alone.
+    async fn may_claim(&self, _: &[String]) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+
+    fn may_fetch(&self) -> bool {
+        self.memory.has_unready()
+    }
+
+    async fn write_key_uses(&self) {
+        let uses = self.keys.take_uses();
+        if !uses.is_empty() {
+            let _ = self.writer.call(RecordUses(uses)).await;
+        }
+    }
+
+    async fn trim_deliveries(&self) -> Result<u64, StoreError> {
+        let read = |readers: &Readers, _: &Memory| readers.excess_deliveries();
+        // Found by a reader, so that the writer only removes.
+        let excess = self.read(None, read).await?;
+        if excess.is_empty() {
+            return Ok(0);
+        }
+        self.writer.call(excess).await
+    }
+
+    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+        Ok(self.memory.gaps())
+    }
+
+    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
+        self.writer.call(gaps::CloseGaps(gaps.to_vec())).await
+    }
+}

@@ -1,0 +1,154 @@
+//! Chores: work to do elsewhere, which outlives the process that caused it. Their times are wall time;
+//! a time too far ahead comes from a wrong clock, and counts as past.
+
+use kinora_contract::UnixMs;
+use kinora_contract::lifecycle::CallOff;
+
+use crate::chores::AHEAD_MS_MAX;
+use crate::sql::{Dialect, Query, Row, Unreadable, json, number_at};
+use crate::{Chore, ChoreKind, ChoreRequest, ChoreWork};
+
+const fn name(kind: &ChoreKind) -> &'static str {
+    match kind {
+        ChoreKind::RemoveFile => "remove_file",
+        ChoreKind::CallOff { .. } => "call_off",
+        ChoreKind::LookForOrphans => "look_for_orphans",
+    }
+}
+
+/// Selects the chores to lease, oldest first, for [`read`].
+pub(crate) fn due(dialect: Dialect, request: &ChoreRequest, now_ms: UnixMs) -> Query {
+    let models = match &request.kind {
+        ChoreKind::CallOff { models } => Some(json(models)),
+        ChoreKind::RemoveFile | ChoreKind::LookForOrphans => None,
+    };
+    let ask = format!(
+        "SELECT number, attempts + 1, kind, subject, model, ticket FROM chores \
+         WHERE kind = $1 AND (due_ms <= $2 OR due_ms > $3) \
+         AND ($4 IS NULL OR model IN (SELECT value FROM {})) ORDER BY due_ms, number LIMIT $5 {}",
+        dialect.each("$4"),
+        dialect.skip_locked()
+    );
+    Query::new(ask)
+        .bind(name(&request.kind))
+        .bind(now_ms)
+        .bind(now_ms.saturating_add(AHEAD_MS_MAX))
+        .bind(models)
+        .bind(request.count as u64)
+}
+
+/// Leases the chores that [`due`] has found.
+pub(crate) fn lease(
+    dialect: Dialect,
+    found: &[Row],
+    token: u64,
+    until_ms: UnixMs,
+) -> Result<Query, Unreadable> {
+    let numbers: Vec<u64> = found
+        .iter()
+        .map(|row| row.get(0))
+        .collect::<Result<_, _>>()?;
+    let lease = format!(
+        "UPDATE chores SET due_ms = $2, token = $3, attempts = attempts + 1 \
+         WHERE number IN (SELECT CAST(value AS BIGINT) FROM {}) RETURNING 1",
+        dialect.each("$1")
+    );
+    Ok(Query::new(lease)
+        .bind(json(&numbers))
+        .bind(until_ms)
+        .bind(token))
+}
+
+/// Leases the chores that remove these files, and adds those that are not recorded yet. Returns rows
+/// for [`read`].
+pub(crate) fn take_files(dialect: Dialect, keys: &[String], token: u64, until_ms: UnixMs) -> Query {
+    let take = format!(
+        "INSERT INTO chores AS c (kind, subject, due_ms, token, attempts) \
+         SELECT 'remove_file', value, $2, $3, 1 FROM {} WHERE true \
+         ON CONFLICT (kind, subject) DO UPDATE SET due_ms = excluded.due_ms, token = excluded.token, \
+         attempts = c.attempts + 1 RETURNING number, attempts, kind, subject, model, ticket",
+        dialect.each("$1")
+    );
+    Query::new(take).bind(json(keys)).bind(until_ms).bind(token)
+}
+
+/// Reads leased chores. A damaged one is skipped: it waits for its next turn, and does not block
+/// those after it.
+pub(crate) fn read(rows: &[Row], token: u64) -> Result<Vec<Chore>, Unreadable> {
+    let mut chores = Vec::with_capacity(rows.len());
+    for row in rows {
+        let number = row.get(0)?;
+        let Some(work) = read_work(row) else {
+            tracing::error!(number, "damaged chore skipped");
+            continue;
+        };
+        chores.push(Chore {
+            number,
+            token,
+            attempts: row.get(1)?,
+            work,
+        });
+    }
+    Ok(chores)
+}
+
+fn read_work(row: &Row) -> Option<ChoreWork> {
+    let kind: String = row.get(2).ok()?;
+    let subject: Option<String> = row.get(3).ok()?;
+    match kind.as_str() {
+        "remove_file" => subject.map(ChoreWork::RemoveFile),
+        "call_off" => Some(ChoreWork::CallOff(CallOff {
+            task: subject?.parse().ok()?,
+            model: row.get(4).ok()?,
+            ticket: String::from_utf8(row.get(5).ok()?).ok()?,
+        })),
+        "look_for_orphans" => Some(ChoreWork::LookForOrphans),
+        _ => None,
+    }
+}
+
+/// Records files for removal, unless they are recorded already.
+pub(crate) fn add_files(dialect: Dialect, keys: &[String]) -> Query {
+    let add = format!(
+        "INSERT INTO chores (kind, subject) SELECT 'remove_file', value FROM {} WHERE true \
+         ON CONFLICT (kind, subject) DO NOTHING RETURNING 1",
+        dialect.each("$1")
+    );
+    Query::new(add).bind(json(keys))
+}
+
+/// Records an upstream job to cancel.
+pub(crate) fn add_call_off(dialect: Dialect, call_off: &CallOff) -> Query {
+    let add = "INSERT INTO chores (kind, subject, model, ticket) VALUES ('call_off', $1, $2, $3) \
+               ON CONFLICT (kind, subject) DO UPDATE SET model = excluded.model, \
+               ticket = excluded.ticket, due_ms = 0, token = NULL, attempts = 0 RETURNING 1";
+    Query::new(add)
+        .bind(call_off.task.to_string())
+        .bind(&call_off.model)
+        .bind(dialect.raw_text(&call_off.ticket))
+}
+
+/// Removes chores under these leases: each a number and a token.
+pub(crate) fn remove(dialect: Dialect, leases: &[(u64, u64)]) -> Query {
+    let remove = format!(
+        "DELETE FROM chores WHERE (number, token) IN (SELECT {}, {} FROM {}) RETURNING 1",
+        number_at(0),
+        number_at(1),
+        dialect.each_row("$1")
+    );
+    Query::new(remove).bind(json(leases))
+}
+
+/// Gives chores under these leases back until a time: each a number, a token and the time.
+pub(crate) fn postpone(dialect: Dialect, leases: &[(u64, u64, UnixMs)]) -> Query {
+    let postpone = format!(
+        "UPDATE chores SET due_ms = n.until_ms, token = NULL FROM (\
+           SELECT {} AS own, {} AS lease, {} AS until_ms FROM {}\
+         ) n WHERE number = n.own AND token = n.lease RETURNING 1",
+        number_at(0),
+        number_at(1),
+        number_at(2),
+        dialect.each_row("$1")
+    );
+    Query::new(postpone).bind(json(leases))
+}
