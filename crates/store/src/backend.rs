@@ -305,8 +305,11 @@ pub(crate) trait Transaction: Send {
 
     // Chores and deliveries.
 
-    /// A token for the lease of chores or deliveries, larger than all others that are in use.
-    fn next_chore_token(&mut self) -> impl Future<Output = Result<u64, Self::Fault>> + Send;
+    /// Tokens for the leases of chores or deliveries, larger than all others that are in use.
+    fn chore_tokens(
+        &mut self,
+        count: usize,
+    ) -> impl Future<Output = Result<Vec<u64>, Self::Fault>> + Send;
 
     /// Numbers of the deliveries to lease, for each webhook as far as its free places go.
     fn due_deliveries(

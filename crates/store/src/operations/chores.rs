@@ -14,12 +14,12 @@ impl Operation for ChoreRequest {
         if found.is_empty() {
             return Ok(Vec::new());
         }
-        let token = tx.next_chore_token().await?;
+        let tokens = tx.chore_tokens(found.len()).await?;
         let until_ms = now_ms.saturating_add(self.lease_ms);
         // A damaged one is leased too: it waits for its next turn, behind the others.
-        let lease = chores::lease(T::DIALECT, &found, token, until_ms)?;
+        let lease = chores::lease(T::DIALECT, &found, &tokens, until_ms)?;
         tx.write(lease).await?;
-        Ok(chores::read(&found, token)?)
+        Ok(chores::read(&found, &tokens)?)
     }
 }
 
@@ -32,9 +32,11 @@ pub(super) async fn take_files<T: Transaction>(
         return Ok(Vec::new());
     }
     let until_ms = tx.now().wall_ms.saturating_add(DELETION_LEASE_MS);
-    let token = tx.next_chore_token().await?;
-    let take = chores::take_files(T::DIALECT, keys, token, until_ms);
-    Ok(chores::read(&tx.write(take).await?, token)?)
+    let tokens = tx.chore_tokens(keys.len()).await?;
+    let take = chores::take_files(T::DIALECT, keys, &tokens, until_ms);
+    let taken = tx.write(take).await?;
+    let tokens: Vec<u64> = taken.iter().map(|row| row.get(6)).collect::<Result<_, _>>()?;
+    Ok(chores::read(&taken, &tokens)?)
 }
 
 /// Settles chores: removes those that are done, and gives the others back.

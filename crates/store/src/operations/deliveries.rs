@@ -13,9 +13,9 @@ impl Operation for DeliveryRequest {
             return Ok(Vec::new());
         }
         let now_ms = tx.now().wall_ms;
-        let token = tx.next_chore_token().await?;
+        let tokens = tx.chore_tokens(numbers.len()).await?;
         let until_ms = now_ms.saturating_add(self.lease_ms);
-        tx.write(webhooks::lease(T::DIALECT, &numbers, token, until_ms))
+        tx.write(webhooks::lease(T::DIALECT, &numbers, &tokens, until_ms))
             .await?;
         let mut taken = Vec::with_capacity(numbers.len());
         for row in tx.query(webhooks::leased(T::DIALECT, &numbers)).await? {

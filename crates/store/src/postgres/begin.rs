@@ -243,7 +243,7 @@ async fn add_projects(session: &Session, missing: Vec<String>) -> Done<()> {
     Ok(())
 }
 
-fn numbers(rows: &[Row]) -> Done<Vec<u64>> {
+pub(super) fn numbers(rows: &[Row]) -> Done<Vec<u64>> {
     let number = |row: &Row| Ok(row.try_get::<_, i64>(0)?.unsigned_abs());
     rows.iter().map(number).collect()
 }

@@ -29,8 +29,9 @@ pub(super) fn due(request: &DeliveryRequest, now_ms: UnixMs) -> Statement {
                 AND due_ms > $2 ORDER BY due_ms, number LIMIT $3)) n) d \
            WHERE w.disabled_at_ms IS NULL AND d.place + l.count <= $3 \
            ORDER BY 3, d.due_ms, d.number LIMIT $4\
-         ) SELECT number FROM deliveries WHERE number = ANY (ARRAY(SELECT number FROM due)) \
-         AND (due_ms <= $1 OR due_ms > $2) AND state = 'pending' FOR UPDATE SKIP LOCKED",
+         ) SELECT o.number FROM due JOIN deliveries o ON o.number = due.number \
+         WHERE (o.due_ms <= $1 OR o.due_ms > $2) AND o.state = 'pending' \
+         ORDER BY due.place, due.due_ms, o.number FOR UPDATE OF o SKIP LOCKED",
     )
     .int(now_ms)
     .int(now_ms.saturating_add(AHEAD_MS_MAX))

@@ -10,6 +10,7 @@ use kinora_contract::lifecycle::{Event, Record, Refused};
 use kinora_contract::{Phase, TaskId, UnixMs};
 
 use super::batch::{Batch, NewBinding, Sums};
+use super::begin::numbers;
 use super::claims::{self, read_or_skip};
 use super::fault::{Done, Fault, corrupt, unavailable};
 use super::statement::Statement;
@@ -348,19 +349,15 @@ impl Transaction for Batch<'_> {
         Ok(())
     }
 
-    async fn next_chore_token(&mut self) -> Done<u64> {
-        let next = Statement::new("SELECT nextval('chore_tokens')");
-        let found = Batch::query(self, next).await?;
-        let token = found.first().map(|row| row.try_get::<_, i64>(0));
-        let token = token.transpose()?.unwrap_or_default();
-        Ok(token.unsigned_abs())
+    async fn chore_tokens(&mut self, count: usize) -> Done<Vec<u64>> {
+        let next = "SELECT nextval('chore_tokens') FROM generate_series(1, $1)";
+        let next = Statement::new(next).int(count as u64);
+        numbers(&Batch::query(self, next).await?)
     }
 
     async fn due_deliveries(&mut self, request: &DeliveryRequest) -> Done<Vec<u64>> {
         let due = deliveries::due(request, self.now.wall_ms);
-        let found = Batch::query(self, due).await?;
-        let number = |row: &tokio_postgres::Row| Ok(row.try_get::<_, i64>(0)?.unsigned_abs());
-        found.iter().map(number).collect()
+        numbers(&Batch::query(self, due).await?)
     }
 }
 

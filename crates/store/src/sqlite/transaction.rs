@@ -269,8 +269,8 @@ impl Transaction for Batch<'_> {
         Ok(())
     }
 
-    async fn next_chore_token(&mut self) -> Done<u64> {
-        Ok(Batch::next_chore_token(self))
+    async fn chore_tokens(&mut self, count: usize) -> Done<Vec<u64>> {
+        Ok((0..count).map(|_| self.next_chore_token()).collect())
     }
 
     async fn due_deliveries(&mut self, request: &DeliveryRequest) -> Done<Vec<u64>> {

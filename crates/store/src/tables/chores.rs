@@ -37,46 +37,54 @@ pub(crate) fn due(dialect: Dialect, request: &ChoreRequest, now_ms: UnixMs) -> Q
         .bind(request.count as u64)
 }
 
-/// Leases the chores that [`due`] has found.
+/// Leases the chores that [`due`] has found, each under its token.
 pub(crate) fn lease(
     dialect: Dialect,
     found: &[Row],
-    token: u64,
+    tokens: &[u64],
     until_ms: UnixMs,
 ) -> Result<Query, Unreadable> {
     let numbers: Vec<u64> = found
         .iter()
         .map(|row| row.get(0))
         .collect::<Result<_, _>>()?;
+    let leases: Vec<_> = numbers.into_iter().zip(tokens).collect();
     let lease = format!(
-        "UPDATE chores SET due_ms = $2, token = $3, attempts = attempts + 1 \
-         WHERE number IN (SELECT CAST(value AS BIGINT) FROM {}) RETURNING 1",
-        dialect.each("$1")
+        "UPDATE chores SET due_ms = $2, token = n.lease, attempts = attempts + 1 FROM (\
+           SELECT {} AS own, {} AS lease FROM {}\
+         ) n WHERE number = n.own RETURNING 1",
+        number_at(0),
+        number_at(1),
+        dialect.each_row("$1")
     );
-    Ok(Query::new(lease)
-        .bind(json(&numbers))
-        .bind(until_ms)
-        .bind(token))
+    Ok(Query::new(lease).bind(json(&leases)).bind(until_ms))
 }
 
-/// Leases the chores that remove these files, and adds those that are not recorded yet. Returns rows
-/// for [`read`].
-pub(crate) fn take_files(dialect: Dialect, keys: &[String], token: u64, until_ms: UnixMs) -> Query {
+/// Leases the chores that remove these files, each under its token, and adds those that are not
+/// recorded yet. Returns rows for [`read`], with the token as a seventh column.
+pub(crate) fn take_files(
+    dialect: Dialect,
+    keys: &[String],
+    tokens: &[u64],
+    until_ms: UnixMs,
+) -> Query {
+    let leases: Vec<_> = keys.iter().zip(tokens).collect();
     let take = format!(
         "INSERT INTO chores AS c (kind, subject, due_ms, token, attempts) \
-         SELECT 'remove_file', value, $2, $3, 1 FROM {} WHERE true \
+         SELECT 'remove_file', value ->> 0, $2, {}, 1 FROM {} WHERE true \
          ON CONFLICT (kind, subject) DO UPDATE SET due_ms = excluded.due_ms, token = excluded.token, \
-         attempts = c.attempts + 1 RETURNING number, attempts, kind, subject, model, ticket",
-        dialect.each("$1")
+         attempts = c.attempts + 1 RETURNING number, attempts, kind, subject, model, ticket, token",
+        number_at(1),
+        dialect.each_row("$1")
     );
-    Query::new(take).bind(json(keys)).bind(until_ms).bind(token)
+    Query::new(take).bind(json(&leases)).bind(until_ms)
 }
 
-/// Reads leased chores. A damaged one is skipped: it waits for its next turn, and does not block
-/// those after it.
-pub(crate) fn read(rows: &[Row], token: u64) -> Result<Vec<Chore>, Unreadable> {
+/// Reads chores leased under these tokens. A damaged one is skipped: it waits for its next turn, and
+/// does not block those after it.
+pub(crate) fn read(rows: &[Row], tokens: &[u64]) -> Result<Vec<Chore>, Unreadable> {
     let mut chores = Vec::with_capacity(rows.len());
-    for row in rows {
+    for (row, token) in rows.iter().zip(tokens) {
         let number = row.get(0)?;
         let Some(work) = read_work(row) else {
             tracing::error!(number, "damaged chore skipped");
@@ -84,7 +92,7 @@ pub(crate) fn read(rows: &[Row], token: u64) -> Result<Vec<Chore>, Unreadable> {
         };
         chores.push(Chore {
             number,
-            token,
+            token: *token,
             attempts: row.get(1)?,
             work,
         });

@@ -4,7 +4,7 @@
 use kinora_contract::webhook::event_id;
 use kinora_contract::{TaskId, UnixMs, WebhookSecret};
 
-use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable, json};
+use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable, json, number_at};
 use crate::{
     Attempted, Callback, Delivery, DeliveryDone, DeliveryNext, DeliveryState, DueDelivery,
     MovedDelivery, MovedStore, Webhook, WebhookChange,
@@ -154,23 +154,24 @@ pub(crate) fn add_ends(dialect: Dialect, ended: &[(TaskId, String)]) -> [Query; 
          SELECT e.event, e.task, w.id, 'pending' FROM (\
            SELECT value ->> 0 AS event, value ->> 1 AS task, value ->> 2 AS project FROM {each}\
          ) e JOIN webhooks w ON w.project = e.project \
-         WHERE w.url IS NOT NULL AND w.disabled_at_ms IS NULL \
+         WHERE w.url IS NOT NULL AND w.disabled_at_ms IS NULL ORDER BY w.created_at_ms, w.id \
          ON CONFLICT (event, webhook) DO NOTHING RETURNING 1"
     );
     [callbacks, others].map(|text| Query::new(text).bind(rows.clone()))
 }
 
-/// Leases deliveries.
-pub(crate) fn lease(dialect: Dialect, numbers: &[u64], token: u64, until_ms: UnixMs) -> Query {
+/// Leases deliveries, each under its token.
+pub(crate) fn lease(dialect: Dialect, numbers: &[u64], tokens: &[u64], until_ms: UnixMs) -> Query {
+    let leases: Vec<_> = numbers.iter().zip(tokens).collect();
     let lease = format!(
-        "UPDATE deliveries SET due_ms = $2, token = $3, attempts = attempts + 1 \
-         WHERE number IN (SELECT CAST(value AS BIGINT) FROM {}) RETURNING 1",
-        dialect.each("$1")
+        "UPDATE deliveries SET due_ms = $2, token = n.lease, attempts = attempts + 1 FROM (\
+           SELECT {} AS own, {} AS lease FROM {}\
+         ) n WHERE number = n.own RETURNING 1",
+        number_at(0),
+        number_at(1),
+        dialect.each_row("$1")
     );
-    Query::new(lease)
-        .bind(json(numbers))
-        .bind(until_ms)
-        .bind(token)
+    Query::new(lease).bind(json(&leases)).bind(until_ms)
 }
 
 /// Selects leased deliveries with their webhooks, for [`read_due`].
