@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kinora_blobs::BlobStore;
 use kinora_contract::Clock;
 use kinora_store::{Inspection, OpenError, OpenOptions};
-use kinora_worker::{Known, OrphanError, Orphans};
+use kinora_worker::{KnownTasks, OrphanError, Orphans};
 use serde_json::json;
 
 use crate::cli::OrphansArgs;
@@ -60,7 +60,7 @@ pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Fa
 }
 
 async fn look_at(
-    tasks: &(impl Known + ?Sized),
+    tasks: &(impl KnownTasks + ?Sized),
     blobs: &dyn BlobStore,
     removes: bool,
 ) -> Result<Option<Orphans>, OrphanError> {

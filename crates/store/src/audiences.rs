@@ -22,7 +22,7 @@ use crate::tables::{keys, tallies, webhooks};
 use crate::{
     Actor, ApiKey, Attempt, Cancellation, Changes, Chore, ChoreDone, ChoreRequest, Chores, Claim,
     ClaimRequest, Counts, Deletion, Deliveries, Delivery, DeliveryDone, DeliveryRequest,
-    DueDelivery, Ended, EndedRequest, ExpiryCursor, Fetch, FetchRequest, Fetched, Gap, Glance,
+    DueDelivery, Ended, EndedRequest, ExpiryCursor, Fetch, FetchRequest, Fetched, Glance,
     Idempotency, Insertion, KeyAction, KeyRotation, KeyStore, Lease, LeaseLost, NewKey, NewTask,
     Operations, Outcome, Overview, Page, PageRequest, Postpone, Reads, Renewal, SecretKey, Secrets,
     StoreError, SweepRequest, Swept, TallyRequest, TallyRow, Tasks, Usage, Webhook, WebhookChange,
@@ -289,14 +289,6 @@ impl<B: Backend> Chores for B {
         let found = self.find_all(ids).await?.into_iter();
         let task = |record: Option<Arc<Record>>| record.map(|record| record.task.clone());
         Ok(found.map(|record| record.map(task)).collect())
-    }
-
-    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        Backend::gaps(self).await
-    }
-
-    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
-        Backend::close_gaps(self, gaps).await
     }
 
     fn identity(&self) -> u64 {

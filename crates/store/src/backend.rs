@@ -23,8 +23,8 @@ use crate::tables::keys;
 use crate::task::Load;
 use crate::{
     ApiKey, Callback, ClaimRequest, Counts, DeliveryRequest, Ended, EndedRequest, ExpiryCursor,
-    FetchRequest, Gap, Glance, Idempotency, Lease, LongTasks, Overview, Page, PageRequest,
-    Postpone, StoreError, SweepRequest, Usage,
+    FetchRequest, Glance, Idempotency, Lease, LongTasks, Overview, Page, PageRequest, Postpone,
+    StoreError, SweepRequest, Usage,
 };
 
 /// A change of the store in one transaction. It may run several times: each run starts from the
@@ -458,12 +458,6 @@ pub(crate) trait Backend: Tables {
 
     /// As [`crate::Deliveries::trim_deliveries`].
     fn trim_deliveries(&self) -> impl Answer<u64>;
-
-    /// As [`crate::Chores::gaps`].
-    fn gaps(&self) -> impl Answer<Vec<Gap>>;
-
-    /// As [`crate::Chores::close_gaps`].
-    fn close_gaps(&self, gaps: &[Gap]) -> impl Answer<()>;
 }
 
 /// The future of an answer.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use kinora_contract::lifecycle::CallOff;
 use kinora_contract::{Reading, Task, TaskId};
 
-use crate::{ExpiryCursor, Gap, Postpone, Reads, StoreError, SweepRequest, Swept};
+use crate::{ExpiryCursor, Postpone, Reads, StoreError, SweepRequest, Swept};
 
 /// Maximum time until a chore is due: longer than every lease and pause.
 pub(crate) const AHEAD_MS_MAX: u64 = 2 * 60 * 60 * 1000;
@@ -65,19 +65,6 @@ pub trait Chores: Reads {
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError>;
-
-    /// Periods in which this store accepted no task itself, so that files of tasks from those
-    /// periods belong to a copy of it. Such files are kept until an operator decides.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    async fn gaps(&self) -> Result<Vec<Gap>, StoreError>;
-
-    /// Confirms that a check of all files found none of a task in these gaps.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the store cannot be written now.
-    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError>;
 
     /// This store's own random number: it distinguishes stores that share a result store.
     fn identity(&self) -> u64;

@@ -82,8 +82,6 @@ pub enum Method {
     SettleChores,
     /// [`crate::Chores::known`].
     Known,
-    /// [`crate::Chores::close_gaps`].
-    CloseGaps,
     /// [`crate::Workers::announce`].
     Announce,
     /// [`crate::Workers::withdraw`].

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kinora_contract::{Task, TaskId};
 
 use crate::sqlite::Inspector;
-use crate::{Gap, Loss, OpenError, StoreError};
+use crate::{Loss, OpenError, StoreError};
 
 /// A store that is looked at.
 #[derive(Debug)]
@@ -74,13 +74,5 @@ impl Inspection {
     /// [`StoreError`] if it cannot be read.
     pub fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
         self.0.task(id)
-    }
-
-    /// The gaps of the store, as [`crate::Chores::gaps`].
-    ///
-    /// # Errors
-    /// [`StoreError`] if it cannot be read.
-    pub fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        self.0.gaps()
     }
 }

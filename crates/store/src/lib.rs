@@ -20,15 +20,11 @@ mod driver;
 #[cfg(feature = "faulty")]
 pub mod faulty;
 mod fetch;
-mod gap;
-mod hex;
 mod inspect;
 mod key_log;
 mod keys;
 mod lease;
 mod metered;
-mod moved;
-mod moved_webhooks;
 mod moves;
 mod open;
 mod open_error;
@@ -61,8 +57,6 @@ pub use backup::{BackupSource, Counts as BackupCounts, TaskFiles};
 pub use changes::{Changes, Ended, EndedRequest, Glance, TaskChange};
 pub use chores::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores};
 pub use fetch::{FETCH_PAUSE_MS_MAX, Fetch, FetchRequest, Fetched};
-pub use gap::Gap;
-pub use hex::Hex;
 pub use inspect::Inspection;
 pub use key_log::{Actor, KeyAction, KeyActionKind};
 pub use keys::{ApiKey, KeyRotation, KeyStore, NewKey, Scope};
@@ -71,9 +65,7 @@ pub use kinora_contract::lifecycle::{
     reference_keys, task_of_file,
 };
 pub use lease::{Claim, ClaimRequest, LongTasks};
-pub use moved::{MovedBinding, MovedChore, MovedKey, MovedPhase, MovedStore, MovedTask};
-pub use moved_webhooks::{MovedDelivery, MovedWebhook};
-pub use moves::{Export, Import, MOVED_AT_ONCE};
+pub use moves::{Export, Import};
 pub use open::{
     inspect, is_shared, living_workers, migrate, open, open_export, open_import, open_keys,
     open_operations, open_snapshot, open_source, open_webhooks, unsafe_settings,
@@ -90,6 +82,7 @@ pub use secrets::{SecretKey, Secrets};
 pub use sqlite::EmbeddedStore;
 pub use sqlite::{Snapshot, SqliteOptions};
 pub use sweep::{ExpiryCursor, Postpone, Postponed, SweepRequest, Swept, WaitingFrom};
+pub use tables::copied::{COPIED_AT_ONCE, COPIED_TABLES, CopiedRow, CopiedTable, TASKS};
 pub use tallies::{TallyRequest, TallyRow};
 pub use task::{
     Cancellation, Count, Counts, Deletion, Idempotency, Insertion, NewTask, QueueBounds, Quota,

@@ -3,64 +3,45 @@
 
 use async_trait::async_trait;
 
-use crate::{MovedChore, MovedKey, MovedStore, MovedTask, OpenError, StoreError};
-
-/// Number of tasks per step.
-pub const MOVED_AT_ONCE: usize = 500;
+use crate::{CopiedRow, CopiedTable, OpenError, StoreError};
 
 /// A store to read, as it is at one moment, possibly while processes serve it.
 #[async_trait]
 pub trait Export: Send {
-    /// The data besides tasks, keys and chores.
-    ///
-    /// # Errors
-    /// [`StoreError`] if it cannot be read.
-    async fn store(&mut self) -> Result<MovedStore, StoreError>;
-
-    /// The next tasks in order of acceptance, at most [`MOVED_AT_ONCE`]; empty after the last. A
-    /// task that cannot be read gives an error of its own.
+    /// The next rows of a table, at most [`crate::COPIED_AT_ONCE`], in an order that both kinds of
+    /// stores share; empty after the last. A row that cannot be read gives an error of its own, and
+    /// so does an idempotency key of such a task.
     ///
     /// # Errors
     /// [`StoreError`] if the iteration cannot continue.
-    async fn tasks(&mut self) -> Result<Vec<Result<MovedTask, StoreError>>, StoreError>;
-
-    /// All API keys, oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    async fn keys(&mut self) -> Result<Vec<MovedKey>, StoreError>;
-
-    /// All chores that concern tasks, oldest first.
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    async fn chores(&mut self) -> Result<Vec<MovedChore>, StoreError>;
+    async fn rows(
+        &mut self,
+        table: &'static CopiedTable,
+    ) -> Result<Vec<Result<CopiedRow, StoreError>>, StoreError>;
 }
 
 /// A store being filled. It is locked against other imports and cannot be opened otherwise until
 /// [`Import::finish`], even after this process has died.
 #[async_trait]
 pub trait Import: Send {
-    /// Place of the last stored task, where an interrupted import resumes; 0 at the beginning.
-    fn stored_up_to(&self) -> u64;
-
-    /// Stores tasks, whose places must follow those of all stored tasks. All or none.
+    /// Number of rows of a table that are stored, where an interrupted import resumes.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] for a task that no store could read, or another [`StoreError`] if
-    /// they cannot be stored.
-    async fn put_tasks(&mut self, tasks: &[MovedTask]) -> Result<(), StoreError>;
+    /// [`StoreError`] if they cannot be counted.
+    async fn stored(&mut self, table: &CopiedTable) -> Result<u64, StoreError>;
 
-    /// Stores everything else, after all tasks, and computes the sums. Repeatable.
+    /// Stores rows, which must follow all stored ones. All or none.
     ///
     /// # Errors
-    /// [`StoreError`] if it cannot be stored.
-    async fn put_rest(
-        &mut self,
-        store: &MovedStore,
-        keys: &[MovedKey],
-        chores: &[MovedChore],
-    ) -> Result<(), StoreError>;
+    /// [`StoreError::Corrupt`] for a row that no store could read, or another [`StoreError`] if they
+    /// cannot be stored.
+    async fn put(&mut self, table: &CopiedTable, rows: &[CopiedRow]) -> Result<(), StoreError>;
+
+    /// Computes the sums over all rows, after the last. Repeatable.
+    ///
+    /// # Errors
+    /// [`StoreError`] if they cannot be stored.
+    async fn put_sums(&mut self) -> Result<(), StoreError>;
 
     /// Reads the store as it is now.
     ///

@@ -187,45 +187,6 @@ async fn p03_copies_of_a_store_never_give_out_the_same_tokens() {
     }
 }
 
-/// A copy that is put back knows none of the tasks that were accepted since.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn p03_a_gap_lasts_until_a_look_closes_it() {
-    let folder = Folder::new();
-    let stores = folder.open().await;
-    let holds = async |stores: &Site, number: u64| {
-        let gaps = stores.chores.gaps().await.unwrap();
-        gaps.iter().any(|gap| gap.holds(id(number)))
-    };
-    stores
-        .chores
-        .close_gaps(&stores.chores.gaps().await.unwrap())
-        .await
-        .unwrap();
-    stores.submit(10, "one").await;
-    assert!(!holds(&stores, 5).await && !holds(&stores, 20).await);
-    let copy = Folder::copy_of(&folder);
-    fs::remove_file(copy.file("kinora.mark")).unwrap();
-    drop(stores);
-    let stores = copy.open().await;
-    assert!(!holds(&stores, 10).await && holds(&stores, 15).await);
-    // A task that is accepted ends it, and what lies before stays unknown over restarts.
-    stores.submit(30, "one").await;
-    stores.submit(20, "two").await;
-    assert!(holds(&stores, 15).await && !holds(&stores, 25).await && !holds(&stores, 40).await);
-    drop(stores);
-    let stores = copy.open().await;
-    assert!(holds(&stores, 15).await && !holds(&stores, 25).await && holds(&stores, 40).await);
-    stores
-        .chores
-        .close_gaps(&stores.chores.gaps().await.unwrap())
-        .await
-        .unwrap();
-    assert!(!holds(&stores, 15).await && !holds(&stores, 40).await);
-    drop(stores);
-    let stores = copy.open().await;
-    assert!(!holds(&stores, 15).await && holds(&stores, 40).await);
-}
-
 /// One task in each state: waiting (1), waiting after a run (2), completed (3), failed (4).
 async fn fill(stores: &Site) {
     for number in 1..=3 {

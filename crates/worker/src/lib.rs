@@ -91,7 +91,8 @@ pub use lineup::{Lineup, Served};
 pub use maker::Maker;
 pub use mark::{Mark, Marker};
 pub use orphans::{
-    Known, Looked, OrphanError, Orphans, is_marked, look_for_orphans, put_mark, remove_orphans,
+    KnownTasks, OrphanCheck, OrphanError, Orphans, is_marked, look_for_orphans, put_mark,
+    remove_orphans,
 };
 pub use pools::Pools;
 pub use reference_source::ReferenceSource;

@@ -1,8 +1,8 @@
-//! Removes files that no task refers to, such as those of a run that stored them after its lease
+//! Removes leftover files of known tasks, such as those of a run that stored them after its lease
 //! was lost and the sweep was over. Usually the store's chores remove files; this finds the ones
-//! they miss. Files of tasks that this store cannot know, because a copy of it accepted them, are
-//! left until an operator decides; and so are all files if another store has left its mark beside
-//! ours.
+//! they miss. A file whose task the store does not know is never removed here: another copy of the
+//! database may know the task. It is counted, and left until an operator decides; and so are all
+//! files if another store has left its mark beside ours.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use futures_util::TryStreamExt;
 use kinora_blobs::{BlobEntry, BlobError, BlobStore};
 use kinora_contract::{Task, TaskId, UnixMs};
 use kinora_store::{
-    ChoreKind, ChoreRequest, Chores, Gap, Inspection, MARKS, StoreError, TASK_FILES, names_file,
+    ChoreKind, ChoreRequest, Chores, Inspection, MARKS, StoreError, TASK_FILES, names_file,
     task_of_file,
 };
 
@@ -42,7 +42,7 @@ pub enum OrphanError {
 
 /// A source of known tasks: the store itself, or a reader beside the running service.
 #[async_trait::async_trait]
-pub trait Known: Send + Sync {
+pub trait KnownTasks: Send + Sync {
     /// Looks up these ids, in order. A task that this version cannot read gives an error for that
     /// id alone.
     ///
@@ -53,12 +53,6 @@ pub trait Known: Send + Sync {
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError>;
 
-    /// The ids that this store cannot know, as [`Chores::gaps`].
-    ///
-    /// # Errors
-    /// [`StoreError`] if they cannot be read.
-    async fn gaps(&self) -> Result<Vec<Gap>, StoreError>;
-
     /// As [`Chores::identity`].
     ///
     /// # Errors
@@ -67,16 +61,12 @@ pub trait Known: Send + Sync {
 }
 
 #[async_trait::async_trait]
-impl Known for dyn Chores + '_ {
+impl KnownTasks for dyn Chores + '_ {
     async fn known(
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
         Chores::known(self, ids).await
-    }
-
-    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        Chores::gaps(self).await
     }
 
     fn identity(&self) -> Result<u64, StoreError> {
@@ -85,16 +75,12 @@ impl Known for dyn Chores + '_ {
 }
 
 #[async_trait::async_trait]
-impl Known for Inspection {
+impl KnownTasks for Inspection {
     async fn known(
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
         Ok(ids.iter().map(|id| self.task(*id)).collect())
-    }
-
-    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        Self::gaps(self)
     }
 
     fn identity(&self) -> Result<u64, StoreError> {
@@ -138,24 +124,19 @@ struct Orphan {
 }
 
 impl Orphan {
-    /// Whether the task may belong to another history of the store.
-    fn is_strange(&self, gaps: &[Gap]) -> bool {
-        !self.is_known && gaps.iter().any(|gap| gap.holds(self.task))
-    }
-
     /// Whether the file is too old for a run that has yet to finish.
     fn is_old(&self, now_ms: UnixMs) -> bool {
         self.modified_at_ms.saturating_add(YOUNG_MS) < now_ms
     }
 }
 
-/// Result of a check.
+/// Result of a check by the service.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Looked {
-    /// Number of removed files.
+pub struct OrphanCheck {
+    /// Number of removed files, all of known tasks.
     pub removed: u64,
-    /// Files that were left, because the store cannot know their tasks.
-    pub left: Orphans,
+    /// Files that were left, because the store does not know their tasks.
+    pub unknown: Orphans,
 }
 
 /// Checks at the start and every hour, until a drain: in one process at a time.
@@ -186,36 +167,37 @@ async fn look_when_due(worker: &Worker) -> Result<(), OrphanError> {
         return Ok(());
     };
     let now_ms = worker.chores.clock().await?.wall_ms;
-    let looked = remove_orphans(&*worker.chores, &*worker.blobs, now_ms).await;
+    let checked = remove_orphans(&*worker.chores, &*worker.blobs, now_ms).await;
     // After a failure too: the whole check is repeated at its regular time.
     worker
         .chores
         .settle_chores(vec![chore.again(EVERY_MS)])
         .await?;
-    tell(&looked?);
+    log(&checked?);
     Ok(())
 }
 
-fn tell(looked: &Looked) {
-    if looked.removed > 0 {
-        let files = looked.removed;
+fn log(checked: &OrphanCheck) {
+    if checked.removed > 0 {
+        let files = checked.removed;
         tracing::info!(files, "removed files that no task refers to");
     }
-    let Orphans { files, bytes, .. } = looked.left;
+    let Orphans { files, bytes, .. } = checked.unknown;
     if files > 0 {
         tracing::warn!(
             files,
             bytes,
-            "result files left alone: no task names them, and this store was not there when their tasks \
-             were accepted. An older copy of the database was put back, or tasks were lost. Restore the \
-             newer database to have them back, or see `kinora orphans`, which also removes them"
+            "result files left alone: this store does not know their tasks. An older copy of the \
+             database was put back, or a worker died while it stored files of a task that was deleted. \
+             Restore the newer database to have its tasks back, or see `kinora orphans`, which also \
+             removes the files"
         );
     }
 }
 
-/// Removes every file of `blobs` that is an hour old at `now_ms` and that no task of `tasks` refers
-/// to, unless the store cannot know its task. A file that cannot be removed is left for the next
-/// check.
+/// Removes every file of `blobs` that is an hour old at `now_ms` and whose task is known to `tasks`
+/// but does not refer to it. Files of that age whose tasks are unknown are counted and left. A file
+/// that cannot be removed is left for the next check.
 ///
 /// # Errors
 /// [`OrphanError`] if not all files could be checked.
@@ -223,55 +205,42 @@ pub async fn remove_orphans(
     tasks: &dyn Chores,
     blobs: &dyn BlobStore,
     now_ms: UnixMs,
-) -> Result<Looked, OrphanError> {
+) -> Result<OrphanCheck, OrphanError> {
+    let mut checked = OrphanCheck::default();
     if !are_ours(tasks, blobs).await? {
-        return Ok(Looked::default());
+        return Ok(checked);
     }
-    let gaps = Chores::gaps(tasks).await?;
-    let mut open = vec![false; gaps.len()];
-    let mut looked = Looked::default();
-    let mut named = 0;
+    let mut has_named = false;
     for prefix in TASK_FILES {
         let mut pages = blobs.list(prefix);
         while let Some(page) = pages.try_next().await? {
-            named += page.len();
+            let files = page.len();
             let found = orphans(tasks, page).await?;
-            let now = Chores::gaps(tasks).await?;
-            for orphan in found {
-                named -= 1;
-                if orphan.is_strange(&now) {
-                    looked.left.count(&orphan);
-                    for (gap, open) in gaps.iter().zip(&mut open) {
-                        *open |= gap.holds(orphan.task);
-                    }
-                } else if orphan.is_old(now_ms) && remove(blobs, &orphan.key).await {
-                    looked.removed += 1;
+            has_named |= found.len() < files;
+            for orphan in found.iter().filter(|orphan| orphan.is_old(now_ms)) {
+                if !orphan.is_known {
+                    checked.unknown.count(orphan);
+                } else if remove(blobs, &orphan.key).await {
+                    checked.removed += 1;
                 }
             }
         }
     }
-    let closed = gaps.into_iter().zip(open).filter(|(_, open)| !open);
-    let closed: Vec<Gap> = closed.map(|(gap, _)| gap).collect();
-    // An empty folder may be an unmounted volume: it proves no gaps, and emptiness does not make it
-    // ours.
-    let marked = is_marked(tasks, blobs).await?;
-    if marked && !closed.is_empty() {
-        tasks.close_gaps(&closed).await?;
-    }
-    if !marked && named > 0 {
+    // An empty folder may be an unmounted volume: emptiness does not make it ours.
+    if has_named && !is_marked(tasks, blobs).await? {
         put_mark(tasks, blobs).await?;
     }
-    Ok(looked)
+    Ok(checked)
 }
 
 /// Counts the files that no task of `tasks` refers to, or removes them on an operator's order,
-/// including those of tasks that the store cannot know. `None` if another store uses the same
+/// including those of tasks that the store does not know. `None` if another store uses the same
 /// results.
 ///
 /// # Errors
 /// [`OrphanError`] if not all files could be checked.
 pub async fn look_for_orphans(
-    tasks: &(impl Known + ?Sized),
+    tasks: &(impl KnownTasks + ?Sized),
     blobs: &dyn BlobStore,
     now_ms: UnixMs,
     removes: bool,
@@ -279,13 +248,13 @@ pub async fn look_for_orphans(
     if !are_ours(tasks, blobs).await? {
         return Ok(None);
     }
-    let gaps = tasks.gaps().await?;
     let mut found = Orphans::default();
     for prefix in TASK_FILES {
         let mut pages = blobs.list(prefix);
         while let Some(page) = pages.try_next().await? {
             for orphan in orphans(tasks, page).await? {
-                if (orphan.is_strange(&gaps) || orphan.is_old(now_ms))
+                // A task is stored before its files: an unknown one is unknown at any age.
+                if (!orphan.is_known || orphan.is_old(now_ms))
                     && (!removes || remove(blobs, &orphan.key).await)
                 {
                     found.count(&orphan);
@@ -310,7 +279,7 @@ async fn remove(blobs: &dyn BlobStore, key: &str) -> bool {
 /// # Errors
 /// [`OrphanError`] if the store or the blob store cannot be read.
 pub async fn is_marked(
-    tasks: &(impl Known + ?Sized),
+    tasks: &(impl KnownTasks + ?Sized),
     blobs: &dyn BlobStore,
 ) -> Result<bool, OrphanError> {
     let mark = kinora_store::mark_key(tasks.identity()?);
@@ -332,7 +301,7 @@ pub async fn put_mark(tasks: &dyn Chores, blobs: &dyn BlobStore) -> Result<(), B
 /// Whether no other store has left its mark. With a wrong or new database, the results of another
 /// one must not be taken for orphans.
 async fn are_ours(
-    tasks: &(impl Known + ?Sized),
+    tasks: &(impl KnownTasks + ?Sized),
     blobs: &dyn BlobStore,
 ) -> Result<bool, OrphanError> {
     let mark = kinora_store::mark_key(tasks.identity()?);
@@ -351,7 +320,7 @@ async fn are_ours(
 /// The files of `page` that their task does not refer to, or whose task does not exist. Keys that
 /// we did not generate are ignored.
 async fn orphans(
-    tasks: &(impl Known + ?Sized),
+    tasks: &(impl KnownTasks + ?Sized),
     page: Vec<BlobEntry>,
 ) -> Result<Vec<Orphan>, OrphanError> {
     let named = |entry: BlobEntry| Some((task_of_file(&entry.key)?, entry));

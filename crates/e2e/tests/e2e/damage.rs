@@ -5,6 +5,7 @@ mod flips;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use kinora_e2e::{Client, DataFolder, Finished, Server, Setup, Video, kinora, run};
 use rusqlite::{Connection, OpenFlags};
@@ -110,6 +111,11 @@ fn p03_an_older_database_put_back_fails_no_task_and_costs_no_result() {
         &data,
         &["changes are missing", "older copy", "--accept-loss"],
     );
+    // The search tells of files that are an hour old.
+    let written = SystemTime::now() - Duration::from_hours(2);
+    for file in data.files_of_tasks() {
+        fs::File::open(file).unwrap().set_modified(written).unwrap();
+    }
     let server = accepting(&data).start();
     server.wait_for_log(&["WARN", "loss accepted"]);
     let client = server.client();

@@ -7,15 +7,12 @@ use std::sync::Arc;
 
 use kinora_blobs::folder::Folder;
 use kinora_blobs::{BlobError, BlobStore, bulk};
-use kinora_contract::StoredFile;
 use kinora_store::{
-    Import, MARKS, MOVED_AT_ONCE, MovedChore, MovedKey, MovedStore, MovedTask, StoreError, mark_key,
+    COPIED_AT_ONCE, COPIED_TABLES, CopiedTable, Import, MARKS, StoreError, mark_key,
 };
 
-use super::crowd::Crowd;
-use super::manifest::Manifest;
-use super::parts::{self, CHORES, FILES, KEYS, STORE, TASKS};
-use super::{runtime, verify};
+use super::folder::{FILES, Manifest, file_name, read_files, read_rows};
+use super::{Transfers, runtime};
 use crate::backup::RESULTS;
 use crate::backup::progress::Progress;
 use crate::cli::{ImportArgs, MovedResults};
@@ -43,7 +40,7 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
 }
 
 async fn import(args: &ImportArgs, config: &Config, manifest: &Manifest) -> Result<(), Failure> {
-    let source = Source::verified(&args.source, manifest)?;
+    let identity = verify_export(&args.source, manifest)?;
     let url = config.store_url();
     if !kinora_store::is_shared(&url) {
         folder::prepare(&config.data)?;
@@ -51,8 +48,9 @@ async fn import(args: &ImportArgs, config: &Config, manifest: &Manifest) -> Resu
     let blobs = kinora_blobs::open(&config.results_url(), &config.s3())
         .map_err(|error| Failure::because("The results cannot be opened", error))?;
     let job = Job {
-        source,
+        folder: &args.source,
         manifest,
+        mark: mark_key(identity),
         results: config.results_shown(),
         blobs,
     };
@@ -67,171 +65,181 @@ async fn import(args: &ImportArgs, config: &Config, manifest: &Manifest) -> Resu
     })
 }
 
-/// A verified export.
-struct Source<'a> {
-    folder: &'a Path,
-    files: Folder,
-    store: MovedStore,
-}
-
-impl<'a> Source<'a> {
-    /// Reads all of it, and compares every part and file with its recorded length and hash.
-    fn verified(folder: &'a Path, manifest: &Manifest) -> Result<Self, Failure> {
-        let mut progress = Progress::new().of(manifest.results.files);
-        progress.say("verifying the export");
-        let all = &manifest.parts;
-        for (name, part) in [
-            (STORE, &all.store),
-            (TASKS, &all.tasks),
-            (KEYS, &all.keys),
-            (CHORES, &all.chores),
-            (FILES, &all.files),
-        ] {
-            part.verify(&folder.join(name))?;
-        }
+/// Reads all of an export, and compares every part and file with its recorded length and hash.
+/// Returns the identity of the exported store.
+fn verify_export(folder: &Path, manifest: &Manifest) -> Result<u64, Failure> {
+    let mut progress = Progress::new().of(manifest.results.files);
+    progress.say("verifying the export");
+    for name in COPIED_TABLES
+        .iter()
+        .map(file_name)
+        .chain([FILES.to_owned()])
+    {
+        manifest.verify(folder, &name)?;
+    }
+    if manifest.results.mode == MovedResults::Copy {
         let files = Folder::at(&folder.join(RESULTS));
-        if manifest.results.mode == MovedResults::Copy {
-            for file in parts::read::<StoredFile>(&folder.join(FILES))? {
-                let file = file?;
-                progress.step("files verified");
-                let is_same = files.plain_bytes(&file.key).and_then(|bytes| {
-                    // A wrong length is known before all is read.
-                    Ok(bytes == Some(file.bytes) && files.measure(&file.key)? == file)
-                });
-                let damaged = |why: &dyn std::fmt::Display| {
-                    let place = format!("The export is damaged: its file {}", file.key);
-                    Failure::because(place, why)
-                };
-                if !is_same.map_err(|error| damaged(&error))? {
-                    return Err(damaged(&"its length or SHA-256 has changed"));
-                }
+        for file in read_files(folder)? {
+            let file = file?;
+            progress.step("files verified");
+            let damaged = |why: &dyn std::fmt::Display| {
+                let place = format!("The export is damaged: its file {}", file.key);
+                Failure::because(place, why)
+            };
+            // A wrong length is known before all is read.
+            let bytes = files
+                .plain_bytes(&file.key)
+                .map_err(|error| damaged(&error))?;
+            if bytes != Some(file.bytes)
+                || files.measure(&file.key).map_err(|error| damaged(&error))? != file
+            {
+                return Err(damaged(&"its length or SHA-256 has changed"));
             }
         }
-        let mut stores = parts::read(&folder.join(STORE))?;
-        let store = stores.next().transpose()?;
-        let store = store
-            .ok_or_else(|| Failure::new(format!("The export is damaged: {STORE} is empty.")))?;
-        Ok(Self {
-            folder,
-            files,
-            store,
-        })
     }
-
-    fn tasks(&self) -> Result<impl Iterator<Item = Result<MovedTask, Failure>>, Failure> {
-        parts::read(&self.folder.join(TASKS))
+    let table = &COPIED_TABLES[0];
+    for row in read_rows(folder, table)? {
+        if let Some(identity) = row?.counter("identity") {
+            return Ok(identity);
+        }
     }
+    Err(Failure::new(
+        "The export is damaged: it has no identity.".to_owned(),
+    ))
 }
 
 /// An import in progress.
 struct Job<'a> {
-    source: Source<'a>,
+    folder: &'a Path,
     manifest: &'a Manifest,
+    /// The key of the store's mark beside its results.
+    mark: String,
     /// The location of the results, for people.
     results: String,
     blobs: Arc<dyn BlobStore>,
 }
 
 impl Job<'_> {
-    /// Refuses a result store that another store uses: each would treat the other's files as
-    /// orphans.
+    /// Refuses a result store that another store uses: each would treat the other's files as its own.
     async fn refuse_other_results(&self) -> Result<(), Failure> {
         let marks = bulk::keys(&*self.blobs, MARKS).await.map_err(unanswered)?;
-        let own = mark_key(self.source.store.identity);
-        if marks.iter().all(|mark| *mark == own) {
+        if marks.iter().all(|mark| *mark == self.mark) {
             return Ok(());
         }
         Err(Failure::new(format!(
-            "Another store uses the results in {}: its mark {MARKS}* is there. Name a place of its own by results.url.",
+            "Another store uses the results in {}: its mark {MARKS}* is there. Set results.url to a location that no \
+             other store uses.",
             self.results
         )))
     }
 
     async fn fill(&self, mut store: Box<dyn Import>) -> Result<(), Failure> {
-        if self.manifest.results.mode == MovedResults::Copy {
-            self.put_files().await?;
+        self.put_files().await?;
+        let mut progress = Progress::new().of(self.manifest.tasks.all());
+        for table in &COPIED_TABLES {
+            self.put_rows(table, &mut *store, &mut progress).await?;
         }
-        verify::files(&self.source.folder.join(FILES), &self.blobs, &self.results).await?;
-        self.put_tasks(&mut *store).await?;
-        let keys = self.all::<MovedKey>(KEYS)?;
-        let chores = self.all::<MovedChore>(CHORES)?;
-        let rest = store.put_rest(&self.source.store, &keys, &chores).await;
-        rest.map_err(unstored)?;
+        store.put_sums().await.map_err(unstored)?;
         kinora_crash::point("import.filled");
-        let read_back = store.read_back().await;
-        let read_back =
-            read_back.map_err(|error| Failure::because("The store cannot be read back", error))?;
-        let expected = verify::Expected {
-            store: &self.source.store,
-            keys: &keys,
-            chores: &chores,
-        };
-        verify::records(read_back, self.source.tasks()?, &expected).await?;
+        self.verify_rows(&mut *store).await?;
         // As the store would: it takes results without its mark for another store's.
-        let mark = mark_key(self.source.store.identity);
-        match self.blobs.put_bytes(&mark, Vec::new().into()).await {
+        match self.blobs.put_bytes(&self.mark, Vec::new().into()).await {
             Ok(_) | Err(BlobError::Exists(_)) => {}
             Err(error) => return Err(unanswered(error)),
         }
         store.finish().await.map_err(unstored)
     }
 
-    fn all<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<Vec<T>, Failure> {
-        parts::read(&self.source.folder.join(name))?.collect()
-    }
-
-    /// Stores every file that is still missing.
+    /// Stores every file that is still missing, and checks that all are there with the right contents.
     async fn put_files(&self) -> Result<(), Failure> {
+        let copies = self.manifest.results.mode == MovedResults::Copy;
+        let source = Folder::at(&self.folder.join(RESULTS));
         let mut progress = Progress::new().of(self.manifest.results.files);
-        let mut crowd = Crowd::new();
-        for file in parts::read::<StoredFile>(&self.source.folder.join(FILES))? {
+        let mut transfers = Transfers::new();
+        for file in read_files(self.folder)? {
             let file = file?;
             progress.step("files imported");
-            let from = self.source.files.file(&file.key).map_err(unanswered)?;
-            let blobs = self.blobs.clone();
-            crowd
-                .begin(async move {
-                    let there = blobs.head(&file.key).await.map_err(unanswered)?;
-                    if there != Some(file.bytes) {
-                        blobs.put_file(&file, &from).await.map_err(unanswered)?;
-                        kinora_crash::point("import.file");
-                    }
-                    Ok(())
+            let from = source.file(&file.key).map_err(unanswered)?;
+            let (blobs, results) = (self.blobs.clone(), self.results.clone());
+            let transfer = async move {
+                if copies && blobs.head(&file.key).await.map_err(unanswered)? != Some(file.bytes) {
+                    blobs.put_file(&file, &from).await.map_err(unanswered)?;
+                    kinora_crash::point("import.file");
+                }
+                let is_whole = blobs.holds(&file).await.map_err(|error| {
+                    Failure::because(format!("The results in {results} cannot be read"), error)
+                })?;
+                is_whole.then_some(()).ok_or_else(|| {
+                    Failure::new(format!(
+                        "The file {} in the results in {results} differs from the export.",
+                        file.key
+                    ))
                 })
-                .await?;
+            };
+            transfers.begin(transfer).await?;
         }
-        while crowd.next().await?.is_some() {}
+        while transfers.next().await?.is_some() {}
         Ok(())
     }
 
-    /// Stores every task that is still missing.
-    async fn put_tasks(&self, store: &mut dyn Import) -> Result<(), Failure> {
-        let mut progress = Progress::new().of(self.manifest.parts.tasks.lines);
-        let after = store.stored_up_to();
-        let mut batch = Vec::with_capacity(MOVED_AT_ONCE);
-        for task in self.source.tasks()? {
-            let task = task?;
-            progress.step("tasks imported");
-            if task.seq > after {
-                batch.push(task);
+    /// Stores every row that is still missing.
+    async fn put_rows(
+        &self,
+        table: &'static CopiedTable,
+        store: &mut dyn Import,
+        progress: &mut Progress,
+    ) -> Result<(), Failure> {
+        let stored = store.stored(table).await.map_err(unstored)?;
+        let mut rows =
+            read_rows(self.folder, table)?.skip(usize::try_from(stored).unwrap_or(usize::MAX));
+        loop {
+            let page: Vec<_> = rows
+                .by_ref()
+                .take(COPIED_AT_ONCE)
+                .collect::<Result<_, _>>()?;
+            if page.is_empty() {
+                return Ok(());
             }
-            if batch.len() == MOVED_AT_ONCE {
-                put(store, &mut batch).await?;
+            store.put(table, &page).await.map_err(unstored)?;
+            if table.is_tasks() {
+                kinora_crash::point("import.tasks");
+                page.iter().for_each(|_| progress.step("tasks imported"));
             }
         }
-        put(store, &mut batch).await
     }
-}
 
-/// Stores tasks, if there are any.
-async fn put(store: &mut dyn Import, batch: &mut Vec<MovedTask>) -> Result<(), Failure> {
-    if batch.is_empty() {
-        return Ok(());
+    /// Reads every row back, and compares it with the export.
+    async fn verify_rows(&self, store: &mut dyn Import) -> Result<(), Failure> {
+        Progress::new().say("verifying the store");
+        let unread = |error| Failure::because("The store cannot be read back", error);
+        let found = store.read_back().await;
+        let mut found =
+            found.map_err(|error| Failure::because("The store cannot be read back", error))?;
+        for table in &COPIED_TABLES {
+            let mut wanted = read_rows(self.folder, table)?;
+            let differs = || {
+                let name = table.name;
+                Failure::new(format!("The store differs from the export in its {name}."))
+            };
+            loop {
+                let rows = found.rows(table).await.map_err(unread)?;
+                if rows.is_empty() {
+                    break;
+                }
+                for row in rows {
+                    let line = table.line(&row.map_err(unread)?);
+                    let wanted = wanted.next().transpose()?.map(|row| table.line(&row));
+                    if wanted != Some(line) {
+                        return Err(differs());
+                    }
+                }
+            }
+            if wanted.next().is_some() {
+                return Err(differs());
+            }
+        }
+        Ok(())
     }
-    store.put_tasks(batch).await.map_err(unstored)?;
-    kinora_crash::point("import.tasks");
-    batch.clear();
-    Ok(())
 }
 
 fn unanswered(error: BlobError) -> Failure {

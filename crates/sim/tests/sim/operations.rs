@@ -228,10 +228,7 @@ impl World {
             Kind::ClockLease => self.sleep_over(LEASE_MS + SWEEP_MS),
             Kind::ClockHour => self.sleep_over(HOUR_MS),
             // The wall clock is set.
-            Kind::ClockBack => {
-                self.clock.set(now_ms - 2 * HOUR_MS);
-                self.went_back = true;
-            }
+            Kind::ClockBack => self.clock.set(now_ms - 2 * HOUR_MS),
             Kind::ClockDay => self.clock.set(now_ms + 25 * HOUR_MS),
             _ => self.clock.set(now_ms + 10 * YEAR_MS),
         }

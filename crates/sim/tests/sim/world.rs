@@ -102,8 +102,6 @@ pub(crate) struct World {
     pub(crate) requests: u64,
     /// Those with an idempotency key, to be sent again.
     pub(crate) sent: Vec<Submit>,
-    /// Whether the clock was set back once.
-    pub(crate) went_back: bool,
     /// Files that the looks for orphans have removed.
     pub(crate) orphans: u64,
     service: Option<Service>,
@@ -146,7 +144,6 @@ impl World {
             processes,
             requests: 0,
             sent: Vec::new(),
-            went_back: false,
             orphans: 0,
             service: None,
             base,

@@ -16,7 +16,6 @@ pub mod chores;
 pub mod clocks;
 pub mod deaths;
 pub mod fixtures;
-pub mod gaps;
 pub mod handles;
 pub mod keys;
 pub mod leases;

@@ -12,7 +12,7 @@ use crate::changes::Followers;
 use crate::{
     Announcement, Attempt, Cancellation, Changes, Chore, ChoreDone, ChoreRequest, Chores, Claim,
     ClaimRequest, Counts, Deletion, Ended, EndedRequest, ExpiryCursor, Fetch, FetchRequest,
-    Fetched, Gap, Glance, Idempotency, Insertion, Lease, LeaseLost, LivingWorker, NewTask, Outcome,
+    Fetched, Glance, Idempotency, Insertion, Lease, LeaseLost, LivingWorker, NewTask, Outcome,
     Page, PageRequest, Postpone, Reads, Renewal, StoreError, SweepRequest, Swept, Tasks, Usage,
     Work, Workers,
 };
@@ -241,15 +241,6 @@ impl Chores for FaultyStore {
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
         let call = self.inner.chores.known(ids);
         self.call(Method::Known, call).await
-    }
-
-    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        self.inner.chores.gaps().await
-    }
-
-    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
-        let call = self.inner.chores.close_gaps(gaps);
-        self.call(Method::CloseGaps, call).await
     }
 
     fn identity(&self) -> u64 {

@@ -35,7 +35,10 @@ pub(super) async fn take_files<T: Transaction>(
     let tokens = tx.chore_tokens(keys.len()).await?;
     let take = chores::take_files(T::DIALECT, keys, &tokens, until_ms);
     let taken = tx.write(take).await?;
-    let tokens: Vec<u64> = taken.iter().map(|row| row.get(6)).collect::<Result<_, _>>()?;
+    let tokens: Vec<u64> = taken
+        .iter()
+        .map(|row| row.get(6))
+        .collect::<Result<_, _>>()?;
     Ok(chores::read(&taken, &tokens)?)
 }
 

@@ -10,9 +10,8 @@ use tokio_postgres::types::Type;
 use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::job::LaneStep;
-use super::opening::read_gap;
 use super::statement::Statement;
-use super::{PostgresStore, deliveries, gaps, overview, rows, script};
+use super::{PostgresStore, deliveries, overview, rows, script};
 use crate::backend::{Backend, Channel, Needs, Operation, Tables};
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::page::Filling;
@@ -20,8 +19,8 @@ use crate::queue::QueueEstimates;
 use crate::signals::Signals;
 use crate::sql::{Question, Script};
 use crate::{
-    ApiKey, Count, Counts, Ended, EndedRequest, Gap, Glance, Idempotency, Lease, Order, Overview,
-    Page, PageRequest, StoreError, Usage,
+    ApiKey, Count, Counts, Ended, EndedRequest, Glance, Idempotency, Lease, Order, Overview, Page,
+    PageRequest, StoreError, Usage,
 };
 
 /// The columns of a [`Glance`].
@@ -298,20 +297,6 @@ impl Backend for PostgresStore {
 
     async fn trim_deliveries(&self) -> Result<u64, StoreError> {
         self.acts.call(deliveries::Trim).await
-    }
-
-    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        let ask = "SELECT after_ms, before_ms FROM gaps ORDER BY current, after_ms";
-        let found = self.reader.query(Statement::new(ask)).await?;
-        let mut gaps = Vec::with_capacity(found.len());
-        for row in &found {
-            gaps.push(read_gap(row)?);
-        }
-        Ok(gaps)
-    }
-
-    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
-        self.acts.call(gaps::CloseGaps(gaps.to_vec())).await
     }
 }
 

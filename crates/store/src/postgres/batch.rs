@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{CallOff, Effects, Event, Record, Refused};
-use kinora_contract::{TaskId, UnixMs};
+use kinora_contract::{ID_AHEAD_MS_MAX, TaskId, UnixMs};
 
 use super::fault::{Done, Fault, corrupt};
 use super::rows::Version;
@@ -18,11 +18,10 @@ use super::session::Session;
 use super::statement::Statement;
 use super::totals::Totals;
 use crate::backend::KeyBinding;
-use crate::gap::Gaps;
 use crate::present::Present;
 use crate::queue::{Change, Index, alone};
 use crate::tallies::Tallies;
-use crate::{Callback, Gap, StoreError};
+use crate::{Callback, StoreError};
 
 /// An open transaction.
 pub(super) struct Batch<'a> {
@@ -39,8 +38,6 @@ pub(super) struct Batch<'a> {
     pub(super) places: std::vec::IntoIter<u64>,
     pub(super) totals: Totals,
     pub(super) queue: Option<Queue>,
-    /// The gap since the last opening, as this process knows it.
-    pub(super) gap: Option<Gap>,
     pub(super) new: New,
     /// Changes in the order of their events.
     pub(super) changes: Vec<Change>,
@@ -147,7 +144,6 @@ pub(super) struct New {
     pub(super) callbacks: Vec<(TaskId, Callback)>,
     pub(super) previews: BTreeMap<TaskId, Arc<[u8]>>,
     pub(super) bindings: Vec<NewBinding>,
-    pub(super) accepted_ms: Vec<UnixMs>,
     pub(super) tallies: Tallies,
 }
 
@@ -206,10 +202,14 @@ impl Batch<'_> {
     pub(super) fn insert(&mut self, record: &Arc<Record>) {
         let created_ms = record.task.id.created_at_ms();
         let project = self.project(&record.task.project);
-        let mut newest = Gaps::opened(project.newest_ms, Vec::new());
-        newest.accept(created_ms);
-        (project.newest_ms, project.newest_seq) = (newest.newest_ms(), record.seq);
-        self.new.accepted_ms.push(created_ms);
+        // A clock that was far ahead for a moment is forgotten: later ids need not follow it.
+        let is_absurd = project.newest_ms > created_ms.saturating_add(ID_AHEAD_MS_MAX);
+        project.newest_ms = if is_absurd {
+            created_ms
+        } else {
+            project.newest_ms.max(created_ms)
+        };
+        project.newest_seq = record.seq;
         self.charge(None, Some(record));
         self.put(Change {
             id: record.task.id,

@@ -90,7 +90,6 @@ async fn try_begin<'a>(
         places: numbers(&answers.take(places))?.into_iter(),
         totals: Totals::default(),
         queue: None,
-        gap: None,
         new: New::default(),
         changes: Vec::new(),
         claims: needs.claims,
@@ -116,7 +115,7 @@ async fn try_begin<'a>(
         Some(row) => Some(judges.summed.keep(row)?),
         None => fresh,
     };
-    (batch.totals, batch.gap) = sums.unwrap_or_default();
+    batch.totals = sums.unwrap_or_default();
     Ok(batch)
 }
 

@@ -174,14 +174,6 @@ impl Batch<'_> {
             let put = put.text(task.to_string());
             statements.push(put.bind(picture.to_vec(), Type::BYTEA));
         }
-        let gap = self.gap;
-        let within = |at_ms: &u64| gap.is_some_and(|gap| gap.holds_ms(*at_ms));
-        if let Some(first_ms) = new.accepted_ms.into_iter().filter(within).min() {
-            let narrow = Statement::new(
-                "UPDATE gaps SET before_ms = $1 WHERE current AND after_ms < $1 AND before_ms > $1",
-            );
-            statements.push(narrow.int(first_ms));
-        }
         if let Some(queue) = self.queue.take().filter(|queue| queue.is_changed) {
             let (worker, task) = queue.alone.map(crate::queue::alone::Next::parts).unzip();
             let update = Statement::new(

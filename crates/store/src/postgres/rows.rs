@@ -1,7 +1,6 @@
 //! Rows of the table `tasks`: to records and back.
 
 mod cursor;
-pub(super) mod moved;
 pub(super) mod version;
 
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use crate::stored::{self, int, phase_name};
 
 /// Places of tasks in the queue, as the partial indexes name them.
 pub(super) const CLAIMABLE: i16 = 1;
-const WANTED: i16 = 2;
+pub(super) const WANTED: i16 = 2;
 const AWAY: i16 = 3;
 pub(super) const RUNNING: i16 = 4;
 

@@ -1,6 +1,5 @@
 //! Runs statements of both databases in PostgreSQL.
 
-use tokio_postgres::Client;
 use tokio_postgres::types::Type;
 
 use super::fault::{Done, Fault, corrupt};
@@ -15,12 +14,6 @@ pub(super) async fn ask<T>(reader: &Reader, question: Question<T>) -> Result<Vec
     Ok(read(&found, question.read)?)
 }
 
-/// The same on a connection of one's own.
-pub(super) async fn ask_of<T>(client: &Client, question: Question<T>) -> Done<Vec<T>> {
-    let found = Statement::from(question.query).run(client).await?;
-    read(&found, question.read)
-}
-
 fn read<T>(found: &[tokio_postgres::Row], read: fn(&Row) -> Result<T, Unreadable>) -> Done<Vec<T>> {
     Ok(rows(found)?.iter().map(read).collect::<Result<_, _>>()?)
 }
@@ -30,7 +23,7 @@ pub(super) fn rows(found: &[tokio_postgres::Row]) -> Done<Vec<Row>> {
     found.iter().map(row).collect()
 }
 
-fn row(found: &tokio_postgres::Row) -> Done<Row> {
+pub(super) fn row(found: &tokio_postgres::Row) -> Done<Row> {
     let values = (0..found.len()).map(|at| {
         Ok(match *found.columns()[at].type_() {
             Type::INT2 => Value::Int(found.try_get::<_, Option<i16>>(at)?.map(Into::into)),

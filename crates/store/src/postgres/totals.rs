@@ -7,7 +7,6 @@ use kinora_contract::Clock;
 use tokio_postgres::Row;
 
 use super::statement::Statement;
-use crate::Gap;
 
 /// Waiting tasks and stored bytes, of all projects.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,7 +22,7 @@ impl Totals {
     }
 }
 
-/// The last sums read, and the gap since the last opening.
+/// The last sums read.
 #[derive(Debug)]
 pub(super) struct Summed {
     clock: Arc<dyn Clock>,
@@ -34,7 +33,6 @@ pub(super) struct Summed {
 #[derive(Debug, Default)]
 struct Last {
     totals: Totals,
-    gap: Option<Gap>,
     /// Time of the reading, by the process's steady clock.
     read: Option<Duration>,
 }
@@ -48,43 +46,31 @@ impl Summed {
         }
     }
 
-    /// The sums and the gap, if they are recent enough.
-    pub(super) fn fresh(&self) -> Option<(Totals, Option<Gap>)> {
+    /// The sums, if they are recent enough.
+    pub(super) fn fresh(&self) -> Option<Totals> {
         let last = self.last();
         let is_fresh = |read: Duration| self.clock.steady().saturating_sub(read) < self.age_max;
-        last.read
-            .is_some_and(is_fresh)
-            .then_some((last.totals, last.gap))
+        last.read.is_some_and(is_fresh).then_some(last.totals)
     }
 
-    /// Queries both.
+    /// Queries them.
     pub(super) fn ask() -> Statement {
         Statement::new(
-            "SELECT coalesce(sum(waiting), 0)::bigint, coalesce(sum(bytes), 0)::bigint, \
-             (SELECT after_ms FROM gaps WHERE current), (SELECT before_ms FROM gaps WHERE current) FROM projects",
+            "SELECT coalesce(sum(waiting), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM projects",
         )
     }
 
     /// Keeps the answer.
-    pub(super) fn keep(&self, row: &Row) -> Result<(Totals, Option<Gap>), tokio_postgres::Error> {
-        let number = |at: usize| -> Result<Option<u64>, tokio_postgres::Error> {
-            let value: Option<i64> = row.try_get(at)?;
-            Ok(value.map(i64::unsigned_abs))
-        };
+    pub(super) fn keep(&self, row: &Row) -> Result<Totals, tokio_postgres::Error> {
         let totals = Totals {
-            waiting: number(0)?.unwrap_or(0),
-            bytes: number(1)?.unwrap_or(0),
+            waiting: row.try_get::<_, i64>(0)?.unsigned_abs(),
+            bytes: row.try_get::<_, i64>(1)?.unsigned_abs(),
         };
-        let gap = number(2)?.zip(number(3)?).map(|(after_ms, before_ms)| Gap {
-            after_ms,
-            before_ms,
-        });
         *self.last() = Last {
             totals,
-            gap,
             read: Some(self.clock.steady()),
         };
-        Ok((totals, gap))
+        Ok(totals)
     }
 
     /// Adds a commit of this process.

@@ -8,7 +8,7 @@ use kinora_contract::{Reading as ClockReading, TaskId, UnixMs};
 use super::memory::Memory;
 use super::pages::{Reading, Unreadable};
 use super::reads::Readers;
-use super::{SqliteStore, gaps, starts, stopped, usage};
+use super::{SqliteStore, starts, stopped, usage};
 use crate::backend::{Backend, Operation, Tables};
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::queue::QueueEstimates;
@@ -16,8 +16,8 @@ use crate::signals::Signals;
 use crate::sql::{Question, Script};
 use crate::tables::keys::RecordUses;
 use crate::{
-    ApiKey, Counts, Ended, EndedRequest, Gap, Glance, Idempotency, Lease, Overview, Page,
-    PageRequest, StoreError, Usage, Workers as _,
+    ApiKey, Counts, Ended, EndedRequest, Glance, Idempotency, Lease, Overview, Page, PageRequest,
+    StoreError, Usage, Workers as _,
 };
 
 impl Tables for SqliteStore {
@@ -258,13 +258,5 @@ impl Backend for SqliteStore {
             return Ok(0);
         }
         self.writer.call(excess).await
-    }
-
-    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        Ok(self.memory.gaps())
-    }
-
-    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
-        self.writer.call(gaps::CloseGaps(gaps.to_vec())).await
     }
 }

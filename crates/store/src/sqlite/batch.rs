@@ -10,12 +10,10 @@ use rusqlite::Connection;
 
 use super::columns::int;
 use super::fault::{Done, Fault};
-use super::gaps;
 use super::rows;
 use super::script;
 use super::standing::Standing;
 use super::writes::control;
-use crate::gap::Gaps;
 use crate::present::Present;
 use crate::queue::{Change, Index, alone};
 use crate::sql::{Dialect, Query};
@@ -32,7 +30,6 @@ pub(super) struct Batch<'a> {
     changes: Vec<Change>,
     charges: Vec<Charge>,
     endings: Vec<Ending>,
-    gaps: Gaps,
     erases: bool,
 }
 
@@ -49,7 +46,6 @@ impl<'a> Batch<'a> {
         Self {
             conn,
             now: Present::steady(now),
-            gaps: standing.gaps.clone(),
             standing,
             changes: Vec::new(),
             charges: Vec::new(),
@@ -121,7 +117,6 @@ impl<'a> Batch<'a> {
     /// Adds a record.
     pub(super) fn insert(&mut self, record: Arc<Record>) -> Done<()> {
         rows::add(self.conn, &record)?;
-        self.gaps.accept(record.task.id.created_at_ms());
         self.follow(&record.task.project, &Effects::of(None, Some(&record)))?;
         self.note(record.task.id, Some(record));
         Ok(())
@@ -281,11 +276,6 @@ impl<'a> Batch<'a> {
         self.erases
     }
 
-    /// The gaps as they will be after the transaction.
-    pub(super) const fn gaps_mut(&mut self) -> &mut Gaps {
-        &mut self.gaps
-    }
-
     /// Writes the sums and counters of the transaction, as its last step. If it changed anything,
     /// its `jobs` count as changes.
     pub(super) fn write_sums(&self, jobs: u64, rows_before: u64) -> Done<u64> {
@@ -294,7 +284,6 @@ impl<'a> Batch<'a> {
         for row in tallies.rows() {
             script::run(self.conn, &tallies::add(&row))?;
         }
-        gaps::write(&self.gaps, &self.standing.gaps, self.conn)?;
         if self.conn.total_changes() == rows_before {
             return Ok(self.standing.changes);
         }
@@ -304,9 +293,8 @@ impl<'a> Batch<'a> {
     }
 
     /// Keeps the written sums after the commit.
-    pub(super) fn settle(&mut self, changes: u64) {
+    pub(super) const fn settle(&mut self, changes: u64) {
         self.standing.changes = changes;
-        self.standing.gaps.clone_from(&self.gaps);
     }
 
     /// Writes the new usage of the charged projects.

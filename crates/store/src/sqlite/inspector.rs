@@ -8,11 +8,10 @@ use rusqlite::Connection;
 
 use super::columns::COLUMNS;
 use super::fault::{Done, Fault};
-use super::gaps;
 use super::opening::{self, Checked};
 use super::{rows, schema, script, workers};
 use crate::tables::secrets;
-use crate::{Gap, LivingWorker, Loss, OpenError, SqliteOptions, StoreError};
+use crate::{LivingWorker, Loss, OpenError, SqliteOptions, StoreError};
 
 /// A store in a file, opened for checks.
 #[derive(Debug)]
@@ -90,10 +89,6 @@ impl Inspector {
     pub(crate) fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
         let found = rows::find(&self.conn(), id)?;
         Ok(found.map(|record| record.task.clone()))
-    }
-
-    pub(crate) fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        Ok(gaps::load(&self.conn())?.all())
     }
 
     pub(crate) fn living_workers(&self, now_ms: UnixMs) -> Result<Vec<LivingWorker>, StoreError> {

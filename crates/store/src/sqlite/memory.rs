@@ -1,8 +1,8 @@
 //! The state that readers see without touching the disk, and the signals that wake workers. The
 //! writer publishes each committed transaction here.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
 use kinora_contract::Clock;
 use kinora_contract::lifecycle::{Hints, Record};
@@ -12,7 +12,7 @@ use super::previews::Previews;
 use super::unfinished::Unfinished;
 use crate::queue::{Change, QueueEstimates};
 use crate::signals::Signals;
-use crate::{Gap, TaskChange, metered};
+use crate::{TaskChange, metered};
 
 /// Shared by the writer and all readers.
 #[derive(Debug)]
@@ -25,7 +25,6 @@ pub(super) struct Memory {
     writable: AtomicBool,
     /// Whether the store's files are those that it opened.
     in_place: AtomicBool,
-    gaps: RwLock<Vec<Gap>>,
     pub(super) previews: Previews,
     pub(super) unfinished: Unfinished,
     pub(super) signals: Signals,
@@ -39,7 +38,6 @@ impl Memory {
             unready: AtomicUsize::new(0),
             writable: AtomicBool::new(true),
             in_place: AtomicBool::new(true),
-            gaps: RwLock::default(),
             previews: Previews::default(),
             unfinished: Unfinished::default(),
             signals: Signals::default(),
@@ -64,16 +62,6 @@ impl Memory {
             }
         }
         self.signals.wake(hints);
-    }
-
-    /// Publishes the committed gaps.
-    pub(super) fn show_gaps(&self, gaps: Vec<Gap>) {
-        *self.gaps.write().unwrap_or_else(PoisonError::into_inner) = gaps;
-    }
-
-    pub(super) fn gaps(&self) -> Vec<Gap> {
-        let gaps = self.gaps.read().unwrap_or_else(PoisonError::into_inner);
-        gaps.clone()
     }
 
     /// Counts the waiting tasks whose references are not stored.

@@ -16,16 +16,16 @@ mod driver;
 #[cfg(feature = "conformance")]
 mod embedded;
 mod ending;
+mod export;
 mod fault;
 mod files;
-mod gaps;
+mod import;
 mod inspector;
 mod job;
 mod key_reader;
 mod locks;
 mod mark;
 mod memory;
-mod moves;
 mod opening;
 mod operators;
 mod options;
@@ -57,9 +57,9 @@ pub(crate) use beside::SqliteBeside;
 pub(crate) use driver::SqliteDriver;
 #[cfg(feature = "conformance")]
 pub use embedded::EmbeddedStore;
+pub(crate) use export::SqliteExport;
+pub(crate) use import::SqliteImport;
 pub(crate) use inspector::Inspector;
-pub(crate) use moves::export::SqliteExport;
-pub(crate) use moves::import::SqliteImport;
 pub(crate) use operators::SqliteOperations;
 pub use options::SqliteOptions;
 

@@ -10,7 +10,6 @@ use rusqlite::Connection;
 use super::batch::{Batch, Mark};
 use super::columns::COLUMNS;
 use super::fault::{Done, Fault};
-use super::gaps;
 use super::memory::Memory;
 use super::standing::Standing;
 use super::{deliveries, rows, starts};
@@ -34,8 +33,6 @@ pub(super) fn recover(
         ..Standing::default()
     };
     standing.changes = counter(conn, "changes")?;
-    standing.gaps = gaps::load(conn)?;
-    memory.show_gaps(standing.gaps.all());
     standing.seq = conn.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| {
         row.get::<_, i64>(0).map(i64::unsigned_abs)
     })?;

@@ -50,7 +50,7 @@ fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Done<()> {
     Ok(())
 }
 
-fn value(stored: ValueRef<'_>) -> Result<Value, Unreadable> {
+pub(super) fn value(stored: ValueRef<'_>) -> Result<Value, Unreadable> {
     Ok(match stored {
         ValueRef::Null => Value::Int(None),
         ValueRef::Integer(number) => Value::Int(Some(number)),

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 use kinora_contract::TaskId;
 
-use crate::gap::Gaps;
 use crate::queue::Index;
 use crate::usages::Usages;
 
@@ -28,6 +27,4 @@ pub(super) struct Standing {
     pub(super) chore_token: u64,
     /// Number of changes ever committed.
     pub(super) changes: u64,
-    /// Periods in which a copy may have accepted other tasks.
-    pub(super) gaps: Gaps,
 }

@@ -5,7 +5,7 @@ use kinora_contract::UnixMs;
 use crate::SecretKey;
 use crate::sql::{Query, Question, Row, Script, Unreadable};
 
-const SIGNING_KEY: &str = "signing_key";
+pub(crate) const SIGNING_KEY: &str = "signing_key";
 
 /// Asks for the key that signs result addresses.
 pub(crate) fn signing_key() -> Question<SecretKey> {

@@ -6,8 +6,8 @@ use kinora_contract::{TaskId, UnixMs, WebhookSecret};
 
 use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable, json, number_at};
 use crate::{
-    Attempted, Callback, Delivery, DeliveryDone, DeliveryNext, DeliveryState, DueDelivery,
-    MovedDelivery, MovedStore, Webhook, WebhookChange,
+    Attempted, Callback, Delivery, DeliveryDone, DeliveryNext, DeliveryState, DueDelivery, Webhook,
+    WebhookChange,
 };
 
 /// The columns of a webhook `w`, for [`read`].
@@ -246,48 +246,4 @@ impl Script for DeliveryDone {
     fn output(&self, _: &[Vec<Row>]) -> Result<(), Unreadable> {
         Ok(())
     }
-}
-
-/// Asks for the deliveries that a move takes along, in order: those that are not settled, without
-/// their leases.
-pub(crate) fn unsettled() -> Question<MovedDelivery> {
-    let ask = "SELECT event, task, webhook, url, state, attempts, CASE WHEN token IS NULL THEN due_ms ELSE 0 END \
-               FROM deliveries WHERE state IN ('waiting', 'pending') ORDER BY number";
-    Question {
-        query: Query::new(ask),
-        read: |row| {
-            Ok(MovedDelivery {
-                event: row.get(0)?,
-                task: row.get(1)?,
-                webhook: row.get(2)?,
-                url: row.get(3)?,
-                state: state(row, 4)?,
-                attempts: row.get(5)?,
-                due_ms: row.get(6)?,
-            })
-        },
-    }
-}
-
-/// Replaces all webhooks and deliveries with those of `store`.
-pub(crate) fn replace_all(store: &MovedStore) -> Vec<Query> {
-    let remove = ["DELETE FROM deliveries", "DELETE FROM webhooks"].map(Query::new);
-    let webhooks = store.webhooks.iter().map(|webhook| add(&webhook.into()));
-    let deliveries = store.deliveries.iter().map(|one| {
-        let add = "INSERT INTO deliveries (event, task, webhook, url, state, attempts, due_ms) \
-                   VALUES ($1, $2, $3, $4, $5, $6, $7)";
-        Query::new(add)
-            .bind(&one.event)
-            .bind(one.task.clone())
-            .bind(&one.webhook)
-            .bind(one.url.clone())
-            .bind(one.state.name())
-            .bind(u64::from(one.attempts))
-            .bind(one.due_ms)
-    });
-    remove
-        .into_iter()
-        .chain(webhooks)
-        .chain(deliveries)
-        .collect()
 }

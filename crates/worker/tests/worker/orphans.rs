@@ -1,5 +1,5 @@
-//! Files that slipped by the store's own list of garbage: removed when they are old and no task
-//! names them, and nothing else is.
+//! Files that slipped by the store's own list of garbage: removed when they are old, their task is known
+//! and does not name them, and nothing else is.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use bytes::Bytes;
 use futures_util::TryStreamExt;
 use kinora_blobs::BlobStore;
 use kinora_contract::{Task, TaskId};
-use kinora_store::{Gap, StoreError};
-use kinora_worker::{Known, Looked};
+use kinora_store::StoreError;
+use kinora_worker::{KnownTasks, OrphanCheck};
 
 use crate::bench::{Bench, NOW, Running, until};
 use crate::engines::{Act, Puppet};
@@ -39,42 +39,32 @@ async fn p04_results_that_another_store_may_know_are_left_alone() {
         let said = kinora_worker::look_for_orphans(tasks, blobs, later_ms, removes).await;
         said.unwrap()
     };
-    assert_eq!(look().await.unwrap(), Looked::default());
+    assert_eq!(look().await.unwrap(), OrphanCheck::default());
     assert_eq!(say(true).await, None);
     assert_eq!(bench.keys().await, std::slice::from_ref(&theirs));
     // Who has gone for good takes its mark away, and then what it left is nobody's, but for an operator:
-    // this store was not there.
+    // this store does not know the task.
     bench.blobs.delete("stores/0000000000000001").await.unwrap();
     for _ in 0..2 {
-        let looked = look().await.unwrap();
-        assert_eq!((looked.removed, looked.left.files), (0, 1));
-        assert_eq!(looked.left.newest_ms, Some(NOW));
+        let checked = look().await.unwrap();
+        assert_eq!((checked.removed, checked.unknown.files), (0, 1));
+        assert_eq!(checked.unknown.newest_ms, Some(NOW));
     }
     assert_eq!(say(false).await.unwrap().files, 1);
     assert_eq!(bench.keys().await, [theirs]);
     assert_eq!(say(true).await.unwrap().files, 1);
     assert_eq!(bench.keys().await, [""; 0]);
-    // An empty folder without our mark may be a volume that is away.
-    assert_eq!(look().await.unwrap(), Looked::default());
-    assert_ne!(bench.store.chores.gaps().await.unwrap(), []);
-    kinora_worker::put_mark(&*bench.store.chores, &*bench.blobs)
-        .await
-        .unwrap();
-    assert_eq!(look().await.unwrap(), Looked::default());
-    assert_eq!(bench.store.chores.gaps().await.unwrap(), []);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p03_old_files_that_no_task_names_are_removed_and_no_others() {
     let bench = Bench::new();
     let engine = Arc::new(Puppet::new(Act::Good));
-    // The store was there when it would have been accepted.
-    let gaps = bench.store.chores.gaps().await.unwrap();
-    bench.store.chores.close_gaps(&gaps).await.unwrap();
     let unknown = TaskId::from_parts(NOW, [9; 10]);
     let of_unknown = format!("videos/{unknown}/1/video.mp4");
     let written_at_ms = put(&bench, &of_unknown).await;
-    put(&bench, &format!("references/{unknown}/0")).await;
+    let reference = format!("references/{unknown}/0");
+    put(&bench, &reference).await;
     let not_ours = "videos/notes.txt".to_owned();
     put(&bench, &not_ours).await;
     // The files were written by this machine's clock; half an hour later they are young.
@@ -93,33 +83,30 @@ async fn p03_old_files_that_no_task_names_are_removed_and_no_others() {
 
     bench.clock.advance(HOUR_MS);
     let second = Running::start(bench.worker(&engine));
-    until("only named files are left", async || {
-        bench.keys().await.len() == 4
+    // Three of the completed task, and three that belong to no task of this store.
+    until("the leftovers of both tasks are removed", async || {
+        bench.keys().await.len() == 3 + 3
     })
     .await;
     second.drained().await;
-    assert!(bench.keys().await.contains(&not_ours));
+    let kept = bench.keys().await;
+    for key in [&not_ours, &of_unknown, &reference] {
+        assert!(kept.contains(key), "{key}: {kept:?}");
+    }
     bench.is_whole(&artifact).await;
 }
 
-/// A store as it is seen from beside its service: it does not know when the newest task was accepted.
+/// A store as it is seen from beside its service.
 struct Beside(Arc<Task>);
 
 #[async_trait]
-impl Known for Beside {
+impl KnownTasks for Beside {
     async fn known(
         &self,
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
         let find = |id: &TaskId| Ok((*id == self.0.id).then(|| self.0.clone()));
         Ok(ids.iter().map(find).collect())
-    }
-
-    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        Ok(vec![Gap {
-            after_ms: 0,
-            before_ms: u64::MAX,
-        }])
     }
 
     fn identity(&self) -> Result<u64, StoreError> {

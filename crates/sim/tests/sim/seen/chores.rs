@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use kinora_contract::{Clock, Reading, Task, TaskId};
 use kinora_store::{
-    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores, ExpiryCursor, Gap, Postpone,
+    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores, ExpiryCursor, Postpone,
     StoreError, SweepRequest, Swept,
 };
 
@@ -126,15 +126,6 @@ impl Chores for SeenStore {
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
         self.way.there_and_back(self.inner.chores.known(ids)).await
-    }
-
-    async fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
-        self.inner.chores.gaps().await
-    }
-
-    async fn close_gaps(&self, gaps: &[Gap]) -> Result<(), StoreError> {
-        let call = self.inner.chores.close_gaps(gaps);
-        self.way.there_and_back(call).await
     }
 
     fn identity(&self) -> u64 {

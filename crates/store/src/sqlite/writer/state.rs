@@ -195,7 +195,6 @@ impl State {
                     self.kept.files.log.committed();
                 }
                 self.memory.publish(batch.into_changes());
-                self.memory.show_gaps(self.standing.gaps.all());
                 self.kept.mark.write(self.standing.changes);
                 Ok(Committed { failures, wrote })
             }

@@ -7,65 +7,67 @@ use kinora_contract::ManualClock;
 use kinora_store::conformance::Site;
 use kinora_store::conformance::fixtures::NOW;
 use kinora_store::{
-    Export, Import, MOVED_AT_ONCE, MovedTask, OpenOptions, open, open_export, open_import,
+    COPIED_AT_ONCE, COPIED_TABLES, CopiedRow, CopiedTable, Export, Import, OpenOptions, open,
+    open_export, open_import,
 };
 
-/// All that an export holds, in its written form.
+/// All that an export holds, in its written form: the lines of each table.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Moved {
-    pub(super) tasks: Vec<String>,
-    pub(super) keys: Vec<String>,
-    chores: Vec<String>,
-    store: String,
-}
-
-fn lines<T: serde::Serialize>(of: &[T]) -> Vec<String> {
-    let lines = of.iter().map(|one| serde_json::to_string(one).unwrap());
-    lines.collect()
-}
+pub(super) struct Moved(Vec<(&'static str, Vec<String>)>);
 
 async fn read(mut export: Box<dyn Export>) -> Moved {
-    let mut tasks = Vec::new();
-    loop {
-        let some = export.tasks().await.unwrap();
-        assert!(some.len() <= MOVED_AT_ONCE);
-        if some.is_empty() {
-            break;
+    let mut tables = Vec::new();
+    for table in &COPIED_TABLES {
+        let mut lines = Vec::new();
+        loop {
+            let rows = export.rows(table).await.unwrap();
+            assert!(rows.len() <= COPIED_AT_ONCE);
+            if rows.is_empty() {
+                break;
+            }
+            lines.extend(rows.into_iter().map(|row| table.line(&row.unwrap())));
         }
-        tasks.extend(some.into_iter().map(Result::unwrap));
+        tables.push((table.name, lines));
     }
-    Moved {
-        tasks: lines(&tasks),
-        keys: lines(&export.keys().await.unwrap()),
-        chores: lines(&export.chores().await.unwrap()),
-        store: lines(&[export.store().await.unwrap()]).remove(0),
-    }
+    Moved(tables)
 }
 
 pub(super) async fn exported(url: &str) -> Moved {
     read(open_export(url).await.unwrap()).await
 }
 
+pub(super) fn table(name: &str) -> &'static CopiedTable {
+    let mut tables = COPIED_TABLES.iter();
+    tables.find(|table| table.name == name).unwrap()
+}
+
 impl Moved {
-    pub(super) fn tasks(&self) -> Vec<MovedTask> {
-        let tasks = self.tasks.iter().map(|line| serde_json::from_str(line));
-        tasks.collect::<Result<_, _>>().unwrap()
+    pub(super) fn lines(&self, name: &str) -> &[String] {
+        let (_, lines) = self.0.iter().find(|(table, _)| *table == name).unwrap();
+        lines
     }
 
-    /// Puts everything but tasks, and looks at what there is then.
+    pub(super) fn rows(&self, name: &str) -> Vec<CopiedRow> {
+        let lines = self.lines(name).iter();
+        lines.map(|line| table(name).parse(line).unwrap()).collect()
+    }
+
+    /// Puts what is still missing, and looks at what there is then.
     pub(super) async fn put_rest(&self, import: &mut Box<dyn Import>) {
-        let read = |lines: &[String]| format!("[{}]", lines.join(","));
-        let keys: Vec<_> = serde_json::from_str(&read(&self.keys)).unwrap();
-        let chores: Vec<_> = serde_json::from_str(&read(&self.chores)).unwrap();
-        let store = serde_json::from_str(&self.store).unwrap();
-        import.put_rest(&store, &keys, &chores).await.unwrap();
+        for (name, lines) in &self.0 {
+            let stored = import.stored(table(name)).await.unwrap() as usize;
+            assert!(stored <= lines.len(), "{name}");
+            for some in self.rows(name)[stored..].chunks(3) {
+                import.put(table(name), some).await.unwrap();
+            }
+        }
+        import.put_sums().await.unwrap();
     }
 
     pub(super) async fn bring_to(&self, url: &str) {
         let mut import = open_import(url, "one").await.unwrap();
-        assert_eq!(import.stored_up_to(), 0);
-        for some in self.tasks().chunks(3) {
-            import.put_tasks(some).await.unwrap();
+        for table in &COPIED_TABLES {
+            assert_eq!(import.stored(table).await.unwrap(), 0, "{}", table.name);
         }
         self.put_rest(&mut import).await;
         assert_eq!(&read(import.read_back().await.unwrap()).await, self);

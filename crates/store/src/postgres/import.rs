@@ -1,0 +1,203 @@
+//! A store in PostgreSQL during an import. A table that exists only meanwhile keeps all other users
+//! out, and a lock of this connection keeps out other imports.
+
+use async_trait::async_trait;
+use tokio_postgres::Client;
+
+use super::connect::Connector;
+use super::durability::SYNCED;
+use super::export::PostgresExport;
+use super::fault::{Done, Fault, is_refusal};
+use super::rows::{self, CLAIMABLE, WANTED};
+use super::schema;
+use super::statement::{BEGIN, Statement, run_all};
+use crate::sql::{Dialect, Unreadable, Value};
+use crate::stored::int;
+use crate::{CopiedRow, CopiedTable, Export, Import, OpenError, StoreError};
+
+/// The cost of a task with a spec that this program cannot read: the minimum.
+const COST_UNKNOWN: u64 = 1;
+/// Lock for one import at a time into each schema.
+const LOCK: i32 = 0x6b69_6e6f;
+/// Contents that a store must not have.
+const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
+     OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
+/// Live workers, by their announcements.
+const SERVED: &str = "SELECT EXISTS (SELECT 1 FROM workers WHERE until_ms > \
+     (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
+
+/// A store during an import.
+pub(crate) struct PostgresImport {
+    connector: Connector,
+    client: Client,
+}
+
+impl PostgresImport {
+    /// Begins to fill the store of this connector with the export of this name, or continues.
+    pub(super) async fn begin(connector: Connector, export: &str) -> Result<Self, OpenError> {
+        let client = connector.connect().await?;
+        schema::check_version(&client).await?;
+        let lock = format!("SELECT pg_try_advisory_lock({LOCK}, hashtext(current_schema()))");
+        if !is(&client, &lock).await? {
+            return Err(OpenError::Unavailable(
+                "another import into it is in progress".into(),
+            ));
+        }
+        if is(&client, SERVED).await? {
+            return Err(OpenError::Served);
+        }
+        match schema::unfinished_import(&client).await? {
+            Some(found) if found == export => {}
+            Some(_) => return Err(OpenError::OtherImport),
+            None => mark(&client, export).await?,
+        }
+        Ok(Self { connector, client })
+    }
+
+    /// Runs all of these or none.
+    async fn within(&self, statements: Vec<Statement>) -> Done<()> {
+        let mut all = vec![
+            Statement::new(BEGIN),
+            Statement::new(format!("SELECT {SYNCED}")),
+        ];
+        all.extend(statements);
+        all.push(Statement::new("COMMIT"));
+        let done = run_all(&self.client, &all).await;
+        if done.as_ref().is_err_and(is_refusal) && !self.client.is_closed() {
+            Statement::new("ROLLBACK").run(&self.client).await?;
+        }
+        done?;
+        Ok(())
+    }
+}
+
+async fn is(client: &Client, question: &str) -> Result<bool, OpenError> {
+    let found = Statement::new(question).run(client).await;
+    let found = found.map_err(schema::unavailable)?;
+    let answer = found.first().map(|row| row.try_get(0)).transpose();
+    Ok(answer.map_err(schema::unavailable)?.unwrap_or(false))
+}
+
+/// Marks an empty store as being filled. Nothing can be added between the check and the mark.
+async fn mark(client: &Client, export: &str) -> Result<(), OpenError> {
+    let begin = format!(
+        "{BEGIN}; LOCK TABLE tasks, api_keys, secrets, webhooks IN SHARE ROW EXCLUSIVE MODE; \
+         CREATE TABLE unfinished_import (export text NOT NULL)"
+    );
+    client
+        .batch_execute(&begin)
+        .await
+        .map_err(schema::unavailable)?;
+    if is(client, HELD).await? {
+        client
+            .batch_execute("ROLLBACK")
+            .await
+            .map_err(schema::unavailable)?;
+        return Err(OpenError::NotEmpty);
+    }
+    let note = Statement::new("INSERT INTO unfinished_import VALUES ($1)").text(export);
+    let noted = run_all(client, &[note, Statement::new("COMMIT")]).await;
+    noted.map(|_| ()).map_err(schema::unavailable)
+}
+
+/// What only this database has of a task: its model, place in the queue and cost.
+fn own_columns(row: &CopiedRow) -> Result<Vec<(&'static str, Value)>, Unreadable> {
+    let spec = row.spec()?;
+    let cost = spec.as_ref().map_or(COST_UNKNOWN, |spec| spec.cost());
+    let model = match spec {
+        Some(spec) => spec.model,
+        None => {
+            let spec: serde_json::Value = serde_json::from_str(&row.of_task::<String>("spec")?)?;
+            spec["model"].as_str().unwrap_or_default().to_owned()
+        }
+    };
+    let place = match row.of_task::<u32>("references_ready")? {
+        _ if row.phase() != "waiting" => None,
+        0 => Some(WANTED),
+        _ => Some(CLAIMABLE),
+    };
+    Ok(vec![
+        ("model", model.into()),
+        ("place", Value::Int(place.map(i64::from))),
+        ("cost", cost.into()),
+        ("fetch_tries", 0.into()),
+    ])
+}
+
+/// The sums of projects, and the place of the next task.
+const SUMS: [&str; 3] = [
+    "DELETE FROM projects",
+    "INSERT INTO projects (name, bytes, tasks, waiting, unfinished) \
+     SELECT project, sum(charged_bytes), count(*) FILTER (WHERE phase <> 'expired'), \
+     count(*) FILTER (WHERE phase = 'waiting'), count(*) FILTER (WHERE phase IN ('waiting', 'running')) \
+     FROM tasks GROUP BY project",
+    "SELECT setval('task_seq', coalesce(max(seq), 0) + 1) FROM tasks",
+];
+
+/// Notes the last task of each project.
+async fn newest(client: &Client) -> Done<Statement> {
+    let last =
+        "SELECT DISTINCT ON (project) project, seq, id FROM tasks ORDER BY project, seq DESC";
+    let (mut names, mut times, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    for row in &Statement::new(last).run(client).await? {
+        let id = rows::parse_id(row.try_get(2)?)?;
+        names.push(row.try_get::<_, String>(0)?);
+        places.push(row.try_get::<_, i64>(1)?);
+        times.push(int(id.created_at_ms()));
+    }
+    let update = "UPDATE projects p SET newest_ms = n.newest_ms, newest_seq = n.newest_seq \
+                  FROM unnest($1, $2, $3) AS n(name, newest_ms, newest_seq) WHERE p.name = n.name";
+    Ok(Statement::new(update).texts(names).ints(times).ints(places))
+}
+
+#[async_trait]
+impl Import for PostgresImport {
+    async fn stored(&mut self, table: &CopiedTable) -> Result<u64, StoreError> {
+        let Some(count) = table.count() else {
+            return Ok(0);
+        };
+        let found = Statement::new(count).run(&self.client).await;
+        let found = found.map_err(Fault::from)?;
+        let count = found.first().map(|row| row.try_get::<_, i64>(0));
+        Ok(count
+            .transpose()
+            .map_err(Fault::from)?
+            .unwrap_or(0)
+            .unsigned_abs())
+    }
+
+    async fn put(&mut self, table: &CopiedTable, rows: &[CopiedRow]) -> Result<(), StoreError> {
+        let statements = rows.iter().map(|row| {
+            let own = match table.is_tasks() {
+                true => own_columns(row)?,
+                false => Vec::new(),
+            };
+            Ok(table.write(Dialect::Postgres, &row.0, &own).into())
+        });
+        let statements = statements.collect::<Result<_, Unreadable>>();
+        Ok(self.within(statements.map_err(Fault::from)?).await?)
+    }
+
+    async fn put_sums(&mut self) -> Result<(), StoreError> {
+        let mut statements: Vec<Statement> = SUMS.into_iter().map(Statement::new).collect();
+        statements.push(newest(&self.client).await?);
+        Ok(self.within(statements).await?)
+    }
+
+    async fn read_back(&mut self) -> Result<Box<dyn Export>, OpenError> {
+        Ok(Box::new(PostgresExport::unfinished(&self.connector).await?))
+    }
+
+    async fn finish(self: Box<Self>) -> Result<(), StoreError> {
+        let unmark = || Statement::new("DROP TABLE IF EXISTS unfinished_import");
+        match self.within(vec![unmark()]).await {
+            // The mark may be gone. Whoever repeated the import would be told that the store is not empty.
+            Err(Fault::Sql(error)) if !is_refusal(&error) => {
+                let client = self.connector.connect().await?;
+                unmark().run(&client).await.map_err(Fault::from)?;
+            }
+            done => done?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,148 @@
+//! Fills a SQLite store in its final place, locked like one that is being served. A table that
+//! exists only during the import keeps everybody else away.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::{Clock, ManualClock};
+use rusqlite::Connection;
+
+use super::export::SqliteExport;
+use super::fault::{Done, Fault};
+use super::sums::{self, Texts};
+use super::{carrying, locks, opening, rows, schema, script};
+use crate::sql::Dialect;
+use crate::{CopiedRow, CopiedTable, Export, Import, OpenError, SqliteOptions, StoreError};
+
+/// Data that the store must not contain.
+const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
+     OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
+
+/// A store being filled.
+#[derive(Debug)]
+pub(crate) struct SqliteImport {
+    path: PathBuf,
+    // Closed before the locks: see `locks::Locks`.
+    conn: Connection,
+    _locks: locks::Locks,
+}
+
+impl SqliteImport {
+    /// Starts to fill the store in the file at `path`, creating it if necessary, with the export of
+    /// this name, or resumes that.
+    pub(crate) fn begin(path: &Path, export: &str) -> Result<Self, OpenError> {
+        let options = SqliteOptions::default();
+        let mut locks = locks::lock(path)?;
+        // A clock that stands still: the check takes as long as it needs.
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+        let judged = opening::judge(path, &options, &clock)?;
+        if let Some(conn) = &judged {
+            refuse_older(conn)?;
+        }
+        let conn = schema::open_writer(path, &options)?;
+        drop(judged);
+        locks.database(path)?;
+        match schema::unfinished_import(&conn)? {
+            Some(found) if found == export => {}
+            Some(_) => return Err(OpenError::OtherImport),
+            None => mark(&conn, export)?,
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            conn,
+            _locks: locks,
+        })
+    }
+
+    fn write(&self, table: &CopiedTable, rows: &[CopiedRow]) -> Done<()> {
+        // Undone when it is dropped.
+        let transaction = self.conn.unchecked_transaction()?;
+        for row in rows {
+            script::run(&transaction, &table.write(Dialect::Sqlite, &row.0, &[]))?;
+            if table.is_tasks() {
+                write_checksums(&transaction, row)?;
+            }
+        }
+        Ok(transaction.commit()?)
+    }
+}
+
+/// Writes the checksums of a task. They stay unknown for a newer version, as for rows from before
+/// checksums existed.
+fn write_checksums(conn: &Connection, row: &CopiedRow) -> Done<()> {
+    let (id, spec): (String, String) = (row.of_task("id")?, row.of_task("spec")?);
+    if row.spec()?.is_none() {
+        return Ok(());
+    }
+    let missing = || Fault::Corrupt(format!("{id} is no task's id"));
+    let record = rows::find(conn, id.parse().map_err(|_| missing())?)?.ok_or_else(missing)?;
+    let text = |name| row.of_task::<Option<String>>(name);
+    let texts = Texts {
+        artifact: text("artifact")?.map(Into::into),
+        failure: text("failure")?.map(Into::into),
+        warnings: text("warnings")?.map(Into::into),
+    };
+    let of_texts = sums::of_texts(&record.task, &spec, &row.of_task::<String>("metadata")?);
+    let set = "UPDATE tasks SET texts_sum = ?1, state_sum = ?2 WHERE id = ?3";
+    let mut set = conn.prepare_cached(set)?;
+    set.execute((of_texts, sums::of_state(&record, &texts), id))?;
+    Ok(())
+}
+
+/// Refuses a non-empty store of an earlier version before updating it.
+fn refuse_older(conn: &Connection) -> Result<(), OpenError> {
+    match (schema::version(conn)?, schema::known_version()) {
+        (found, known) if 0 < found && found < known => Err(OpenError::NotEmpty),
+        _ => Ok(()),
+    }
+}
+
+/// Marks an empty store as being filled.
+fn mark(conn: &Connection, export: &str) -> Result<(), OpenError> {
+    let holds = conn.query_row(HELD, [], |row| row.get::<_, bool>(0));
+    if holds.map_err(schema::unavailable)? {
+        return Err(OpenError::NotEmpty);
+    }
+    let mark = || -> rusqlite::Result<()> {
+        let transaction = conn.unchecked_transaction()?;
+        transaction
+            .execute_batch("CREATE TABLE unfinished_import (export TEXT NOT NULL) STRICT")?;
+        transaction.execute("INSERT INTO unfinished_import VALUES (?1)", [export])?;
+        transaction.commit()
+    };
+    mark().map_err(schema::unavailable)
+}
+
+#[async_trait]
+impl Import for SqliteImport {
+    async fn stored(&mut self, table: &CopiedTable) -> Result<u64, StoreError> {
+        let Some(count) = table.count() else {
+            return Ok(0);
+        };
+        let count = self.conn.query_row(&count, [], |row| row.get::<_, i64>(0));
+        Ok(count.map_err(Fault::from)?.unsigned_abs())
+    }
+
+    async fn put(&mut self, table: &CopiedTable, rows: &[CopiedRow]) -> Result<(), StoreError> {
+        Ok(self.write(table, rows)?)
+    }
+
+    async fn put_sums(&mut self) -> Result<(), StoreError> {
+        let sum = "BEGIN; DELETE FROM usage; INSERT INTO usage (project, bytes, tasks) \
+                   SELECT project, sum(charged_bytes), count(*) FILTER (WHERE phase <> 'expired') \
+                   FROM tasks GROUP BY project; COMMIT";
+        Ok(self.conn.execute_batch(sum).map_err(Fault::from)?)
+    }
+
+    async fn read_back(&mut self) -> Result<Box<dyn Export>, OpenError> {
+        Ok(Box::new(SqliteExport::begin(&self.path)?))
+    }
+
+    async fn finish(self: Box<Self>) -> Result<(), StoreError> {
+        let dropped = self.conn.execute_batch("DROP TABLE unfinished_import");
+        dropped.map_err(Fault::from)?;
+        carrying::carry_over(&self.conn);
+        Ok(())
+    }
+}
