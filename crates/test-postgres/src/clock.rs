@@ -35,4 +35,14 @@ impl Server {
     pub fn stop_clock(&self, database: &str, at_ms: u64) {
         self.show_time(database, &format!("to_timestamp({at_ms}::numeric / 1000)"));
     }
+
+    /// Gives new sessions of this database the machine's clock again.
+    ///
+    /// # Panics
+    /// Where the server refuses it.
+    pub fn reset_clock(&self, database: &str) {
+        let name = database.rsplit('/').next().unwrap_or(database);
+        let reset = format!("ALTER DATABASE {name} RESET search_path; DROP SCHEMA moved CASCADE");
+        self.run(database, &reset);
+    }
 }

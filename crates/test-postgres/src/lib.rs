@@ -215,6 +215,38 @@ impl Server {
         format!("postgres://{USER}@127.0.0.1:{}/{name}", self.port)
     }
 
+    /// All tables of the database with this name or address, with their rows, as a script that every version of
+    /// [`Server::run`] can read: without the settings of a session and what only one version of `psql` knows.
+    ///
+    /// # Panics
+    /// Where there is no `pg_dump`, or it fails.
+    pub fn dump(&self, database: &str) -> String {
+        let name = database.rsplit('/').next().unwrap_or(database);
+        let mut dump = self.programs.command("pg_dump", &self.folder);
+        dump.args([
+            "--no-owner",
+            "--no-privileges",
+            "--no-comments",
+            "-h",
+            "127.0.0.1",
+        ]);
+        dump.args(["-U", USER, "-p", &self.port.to_string(), name]);
+        let done = dump.output().expect("pg_dump runs");
+        assert_done(&done, "pg_dump");
+        let text = String::from_utf8_lossy(&done.stdout);
+        let skipped = [
+            "SET ",
+            "SELECT pg_catalog.set_config",
+            "--",
+            "\\restrict",
+            "\\unrestrict",
+        ];
+        let lines = text.lines().filter(|line| {
+            !line.is_empty() && !skipped.iter().any(|begin| line.starts_with(begin))
+        });
+        lines.flat_map(|line| [line, "\n"]).collect()
+    }
+
     /// Runs a statement in the database with this name or address, and returns its rows, fields separated by `|`.
     ///
     /// # Panics

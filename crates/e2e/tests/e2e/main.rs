@@ -56,6 +56,7 @@ mod processes;
 mod provenance;
 mod references;
 mod refused;
+mod releases;
 mod removed;
 mod rescue;
 mod restarts;
