@@ -229,7 +229,12 @@ fn a_damaged_export_and_a_store_that_is_not_empty_are_refused_and_nothing_change
     let made = made_on(&data, &["kinora-b1"]);
     let (to, here) = (data.beside("export"), Variables::default());
     run(here.export(&data, &to, &[])).ok();
-    for name in ["video.mp4", "tasks.jsonl", "store.json"] {
+    for name in [
+        "video.mp4",
+        "tasks.jsonl",
+        "counters.jsonl",
+        "secrets.jsonl",
+    ] {
         let path = find(&to, name);
         let bytes = fs::read(&path).unwrap();
         let mut flipped = bytes.clone();

@@ -13,7 +13,7 @@ use kinora_blobs::{BlobStore, bulk};
 use kinora_contract::{Clock, StoredFile, hex};
 use kinora_store::{COPIED_TABLES, CopiedRow, CopiedTable, Export, TASKS};
 
-use super::folder::{FILES, FORMAT, Lines, Manifest, Results, Writer, file_name, read_rows};
+use super::folder::{FILES, FORMAT, Manifest, Results, Writer, file_name, read_rows};
 use super::{Transfers, runtime};
 use crate::backup::manifest::Tasks;
 use crate::backup::progress::Progress;
@@ -48,13 +48,20 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
 
 async fn export(args: &ExportArgs, config: &Config, store: Box<dyn Export>) -> Result<(), Failure> {
     let staging = Staging::resume(&args.dest)?;
-    let job = Job {
-        args,
-        config,
-        to: staging.path(),
-    };
-    let (manifest, notes) = job.make(store).await?;
+    let mut job = Job::new(args, config, staging.path())?;
+    job.write_tables(store).await?;
+    kinora_crash::point("export.records");
+    job.copy_files().await?;
+    job.manifest.write(job.to)?;
+    let manifest = job.manifest;
     let to = staging.publish()?;
+    let omitted = [
+        ("task", "unreadable", manifest.unreadable),
+        ("file", "of results missing", manifest.results.missing),
+    ];
+    let omitted = omitted.into_iter().filter(|(_, _, number)| *number > 0);
+    let notes = omitted.map(|(one, how, number)| format!("{} {how}, omitted", count(number, one)));
+    let notes: Vec<String> = notes.collect();
     print(&if args.json {
         manifest.json(&to, &notes)
     } else {
@@ -74,208 +81,187 @@ struct Job<'a> {
     args: &'a ExportArgs,
     config: &'a Config,
     to: &'a Path,
-}
-
-/// The records written.
-#[derive(Default)]
-struct Records {
-    parts: BTreeMap<String, Lines>,
-    counts: Tasks,
+    manifest: Manifest,
     /// Rows that cannot be read.
     damage: Vec<String>,
-    unreadable: u64,
+    /// Results that are missing or damaged.
+    missing: Vec<String>,
+    /// Keys of all files in the export.
+    files: HashSet<String>,
 }
 
-impl Job<'_> {
-    async fn make(&self, store: Box<dyn Export>) -> Result<(Manifest, Vec<String>), Failure> {
-        let made_at = SystemClock.now_ms() / 1000;
-        let mut records = self.write_records(store).await?;
-        kinora_crash::point("export.records");
-        let copied = self.copy_files(records.counts.all()).await?;
-        records
-            .parts
-            .extend(copied.lines.map(|lines| (FILES.to_owned(), lines)));
-        let manifest = Manifest {
-            format: FORMAT,
-            id: hex::text(&system::random::<16>()?),
-            kinora: env!("CARGO_PKG_VERSION").to_owned(),
-            made_at,
-            tasks: records.counts,
-            unreadable: records.unreadable,
-            results: Results {
-                mode: self.args.results,
-                from: self.config.results_shown(),
-                files: copied.keys.len() as u64,
-                bytes: copied.bytes,
-                missing: copied.missing.len() as u64,
+impl<'a> Job<'a> {
+    fn new(args: &'a ExportArgs, config: &'a Config, to: &'a Path) -> Result<Self, Failure> {
+        Ok(Self {
+            args,
+            config,
+            to,
+            manifest: Manifest {
+                format: FORMAT,
+                id: hex::text(&system::random::<16>()?),
+                kinora: env!("CARGO_PKG_VERSION").to_owned(),
+                made_at: SystemClock.now_ms() / 1000,
+                tasks: Tasks::default(),
+                keys: 0,
+                unreadable: 0,
+                results: Results {
+                    mode: args.results,
+                    from: config.results_shown(),
+                    files: 0,
+                    bytes: 0,
+                    missing: 0,
+                },
+                parts: BTreeMap::new(),
             },
-            parts: records.parts,
-        };
-        manifest.write(self.to)?;
-        let (unreadable, missing) = (manifest.unreadable, manifest.results.missing);
-        let notes = [
-            (unreadable > 0).then(|| format!("{} unreadable, omitted", count(unreadable, "task"))),
-            (missing > 0)
-                .then(|| format!("{} of results missing, omitted", count(missing, "file"))),
-        ];
-        Ok((manifest, notes.into_iter().flatten().collect()))
+            damage: Vec::new(),
+            missing: Vec::new(),
+            files: HashSet::new(),
+        })
     }
 
     /// Writes everything but the files, as a snapshot.
-    async fn write_records(&self, mut store: Box<dyn Export>) -> Result<Records, Failure> {
+    async fn write_tables(&mut self, mut store: Box<dyn Export>) -> Result<(), Failure> {
         Progress::new().say("exporting tasks");
-        let mut records = Records::default();
         for table in &COPIED_TABLES {
-            let lines = self.write_table(table, &mut *store, &mut records).await?;
-            records.parts.insert(file_name(table), lines);
-        }
-        if records.damage.is_empty() || self.args.accept_loss {
-            return Ok(records);
-        }
-        Err(Failure::new(format!(
-            "{} cannot be read, so that no export would be whole: {}. Restore a backup; or delete them; or export \
-             without them by --accept-loss.",
-            count(records.damage.len() as u64, "row"),
-            named(&records.damage)
-        )))
-    }
-
-    async fn write_table(
-        &self,
-        table: &'static CopiedTable,
-        store: &mut dyn Export,
-        records: &mut Records,
-    ) -> Result<Lines, Failure> {
-        let mut writer = Writer::create(self.to.join(file_name(table)))?;
-        loop {
-            let rows = store.rows(table).await;
-            let rows =
-                rows.map_err(|error| Failure::because("The store could not be read", error))?;
-            if rows.is_empty() {
-                break;
-            }
-            for row in rows {
-                match row {
-                    Ok(row) => {
-                        if table.is_tasks() {
-                            count_task(&mut records.counts, &row);
+            let mut writer = Writer::create(self.to.join(file_name(table)))?;
+            loop {
+                let rows = store.rows(table).await;
+                let rows =
+                    rows.map_err(|error| Failure::because("The store could not be read", error))?;
+                if rows.is_empty() {
+                    break;
+                }
+                for row in rows {
+                    match row {
+                        Ok(row) => {
+                            self.count_row(table, &row);
+                            writer.add(&table.line(&row))?;
                         }
-                        writer.add(&table.line(&row))?;
-                    }
-                    Err(error) => {
-                        records.unreadable += u64::from(table.is_tasks());
-                        records.damage.push(error.to_string());
+                        Err(error) => {
+                            self.manifest.unreadable += u64::from(table.is_tasks());
+                            self.damage.push(error.to_string());
+                        }
                     }
                 }
             }
-        }
-        if table.name == "secrets" && writer.lines == 0 {
-            // An earlier version left the key that signs result URLs in a file.
-            let path = earlier_file(&self.config.data);
-            let key = Secret::load(&path).map_err(|error| {
-                Failure::because(format!("{} cannot be read", path.display()), error)
-            })?;
-            if let Some(key) = key {
-                writer.add(&table.line(&CopiedRow::signing_key(&key.bytes())))?;
+            if table.name == "secrets" && writer.lines == 0 {
+                let key = self.earlier_key()?;
+                key.map_or(Ok(()), |row| writer.add(&table.line(&row)))?;
             }
+            self.manifest.parts.insert(file_name(table), writer.end()?);
         }
-        writer.end()
+        self.refuse_loss(
+            "row",
+            "cannot be read, so that no export would be whole",
+            &self.damage,
+            "Restore a backup; or delete them; or export without them by --accept-loss.",
+        )
+    }
+
+    fn count_row(&mut self, table: &CopiedTable, row: &CopiedRow) {
+        let tasks = &mut self.manifest.tasks;
+        let count = match (table.name, &*row.phase()) {
+            ("api_keys", _) => &mut self.manifest.keys,
+            ("tasks", "completed") => &mut tasks.completed,
+            ("tasks", "failed") => &mut tasks.failed,
+            ("tasks", "expired") => &mut tasks.expired,
+            ("tasks", _) => &mut tasks.unfinished,
+            _ => return,
+        };
+        *count += 1;
+    }
+
+    /// The key that signs result URLs, if an earlier version left it in a file.
+    fn earlier_key(&self) -> Result<Option<CopiedRow>, Failure> {
+        let path = earlier_file(&self.config.data);
+        let key = Secret::load(&path).map_err(|error| {
+            Failure::because(format!("{} cannot be read", path.display()), error)
+        })?;
+        Ok(key.map(|key| CopiedRow::signing_key(&key.bytes())))
     }
 
     /// Copies the files of all exported tasks.
-    async fn copy_files(&self, tasks: u64) -> Result<Copied, Failure> {
+    async fn copy_files(&mut self) -> Result<(), Failure> {
         let blobs = kinora_blobs::open_beside(&self.config.results_url(), &self.config.s3())
             .map_err(|error| Failure::because("The results cannot be opened", error))?;
-        let mut copied = Copied::default();
         let mut writer = Writer::create(self.to.join(FILES))?;
-        let mut progress = Progress::new().of(tasks);
+        let mut progress = Progress::new().of(self.manifest.tasks.all());
         let mut transfers = Transfers::new();
         for task in read_rows(self.to, TASKS)? {
             progress.step("tasks exported");
             let task = task?;
+            let results = task.results().into_iter();
             if self.args.results == MovedResults::Reference {
-                for file in task.results() {
-                    copied.record(&mut writer, None, Some(file))?;
-                }
+                results
+                    .map(Some)
+                    .try_for_each(|file| self.record(&mut writer, None, file))?;
                 continue;
             }
-            let results = task.results().into_iter();
             let results = results.map(|file| (file.key.clone(), Some(file)));
             let references = task.references().into_iter().map(|key| (key, None));
             for (key, result) in results.chain(references) {
                 let transfer = copy(blobs.clone(), self.to.join(RESULTS), key, result);
                 if let Some((result, file)) = transfers.begin(transfer).await? {
-                    copied.record(&mut writer, result, file)?;
+                    self.record(&mut writer, result, file)?;
                 }
             }
         }
         while let Some((result, file)) = transfers.next().await? {
-            copied.record(&mut writer, result, file)?;
+            self.record(&mut writer, result, file)?;
         }
-        if !copied.missing.is_empty() && !self.args.accept_loss {
-            return Err(Failure::new(format!(
-                "{} of results missing or damaged: {}. If the service runs, it may have removed them since: stop it and \
-                 run the command again, which goes on where it stopped. Otherwise put them back, or export without them \
-                 by --accept-loss.",
-                count(copied.missing.len() as u64, "file"),
-                named(&copied.missing)
-            )));
-        }
-        remove_others(&self.to.join(RESULTS), &copied.keys).await?;
-        copied.lines = Some(writer.end()?);
-        Ok(copied)
+        remove_others(&self.to.join(RESULTS), &self.files).await?;
+        self.manifest.parts.insert(FILES.to_owned(), writer.end()?);
+        self.refuse_loss(
+            "file",
+            "of results missing or damaged",
+            &self.missing,
+            "If the service runs, it may have removed them since: stop it and run the command again, which goes on \
+             where it stopped. Otherwise put them back, or export without them by --accept-loss.",
+        )
     }
-}
 
-fn count_task(counts: &mut Tasks, task: &CopiedRow) {
-    let count = match &*task.phase() {
-        "completed" => &mut counts.completed,
-        "failed" => &mut counts.failed,
-        "expired" => &mut counts.expired,
-        _ => &mut counts.unfinished,
-    };
-    *count += 1;
-}
-
-fn named(all: &[String]) -> String {
-    let shown: Vec<&str> = all.iter().take(NAMED_MAX).map(String::as_str).collect();
-    let more = if all.len() > NAMED_MAX { ", ..." } else { "" };
-    format!("{}{more}", shown.join(", "))
-}
-
-/// The copied files.
-#[derive(Default)]
-struct Copied {
-    lines: Option<Lines>,
-    keys: HashSet<String>,
-    bytes: u64,
-    /// Results that are missing or damaged.
-    missing: Vec<String>,
-}
-
-impl Copied {
-    /// Records a `file` that is in the export, or that `result` is not.
+    /// Records a `file` that is in the export; without one, that the `result` is missing. A missing
+    /// reference is fetched again.
     fn record(
         &mut self,
         writer: &mut Writer,
         result: Option<StoredFile>,
         file: Option<StoredFile>,
     ) -> Result<(), Failure> {
-        match (file, result) {
-            (Some(file), _) => {
-                writer.add(&serde_json::json!(file).to_string())?;
-                self.bytes += file.bytes;
-                self.keys.insert(file.key);
-            }
-            (None, Some(result)) => self.missing.push(result.key),
-            // The service fetches a reference again.
-            (None, None) => {}
+        let results = &mut self.manifest.results;
+        if let Some(file) = file {
+            writer.add(&serde_json::json!(file).to_string())?;
+            results.files += 1;
+            results.bytes += file.bytes;
+            self.files.insert(file.key);
+        } else if let Some(result) = result {
+            results.missing += 1;
+            self.missing.push(result.key);
         }
         Ok(())
     }
+
+    /// Refuses an export without these, unless the operator accepts it.
+    fn refuse_loss(
+        &self,
+        one: &str,
+        how: &str,
+        lost: &[String],
+        way_on: &str,
+    ) -> Result<(), Failure> {
+        if lost.is_empty() || self.args.accept_loss {
+            return Ok(());
+        }
+        let shown = lost[..lost.len().min(NAMED_MAX)].join(", ");
+        let more = if lost.len() > NAMED_MAX { ", ..." } else { "" };
+        let number = count(lost.len() as u64, one);
+        Err(Failure::new(format!(
+            "{number} {how}: {shown}{more}. {way_on}"
+        )))
+    }
 }
 
-/// Copies a file into the folder `to`, unless an earlier run did: what [`Copied::record`] takes. A file
+/// Copies a file into the folder `to`, unless an earlier run did: what [`Job::record`] takes. A file
 /// that differs from the expected `result` counts as missing.
 async fn copy(
     blobs: Arc<dyn BlobStore>,

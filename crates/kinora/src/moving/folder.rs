@@ -41,11 +41,13 @@ pub(super) struct Manifest {
     /// Start of the export, in Unix seconds.
     pub(super) made_at: u64,
     pub(super) tasks: Tasks,
+    /// Number of API keys.
+    pub(super) keys: u64,
     /// Number of tasks that could not be read, and are omitted.
     pub(super) unreadable: u64,
     pub(super) results: Results,
     /// The files of the export itself, by name.
-    pub(super) parts: BTreeMap<String, Lines>,
+    pub(super) parts: BTreeMap<String, Part>,
 }
 
 /// The files of tasks.
@@ -59,15 +61,6 @@ pub(super) struct Results {
     pub(super) bytes: u64,
     /// Number of results that were missing, and are omitted.
     pub(super) missing: u64,
-}
-
-/// Size and hash of a file of lines.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Lines {
-    pub(super) lines: u64,
-    pub(super) bytes: u64,
-    pub(super) sha256: String,
 }
 
 /// The name of a table's file.
@@ -93,11 +86,6 @@ impl Manifest {
         }
         serde_json::from_value(manifest)
             .map_err(|error| Failure::because(format!("{shown} is damaged"), error))
-    }
-
-    /// Number of lines in the file with this name.
-    pub(super) fn lines(&self, name: &str) -> u64 {
-        self.parts.get(name).map_or(0, |part| part.lines)
     }
 
     /// Compares the file with this name with its recorded measures.
@@ -141,7 +129,7 @@ impl Manifest {
             "{} ({} unfinished), {}, the signing key and {files}",
             count(self.tasks.all(), "task"),
             self.tasks.unfinished,
-            count(self.lines("api_keys.jsonl"), "key"),
+            count(self.keys, "key"),
         )
     }
 }
@@ -171,15 +159,10 @@ impl Writer {
     }
 
     /// Measures the file by reading it.
-    pub(super) fn end(mut self) -> Result<Lines, Failure> {
+    pub(super) fn end(mut self) -> Result<Part, Failure> {
         let flushed = self.file.flush();
         flushed.map_err(|error| unwritable(&self.path, error))?;
-        let Part { bytes, sha256 } = Part::of(&self.path)?;
-        Ok(Lines {
-            lines: self.lines,
-            bytes,
-            sha256,
-        })
+        Part::of(&self.path)
     }
 }
 
@@ -243,6 +226,7 @@ mod tests {
                 failed: 1,
                 expired: 4,
             },
+            keys: 2,
             unreadable: 0,
             results: Results {
                 mode: MovedResults::Copy,
