@@ -7,7 +7,8 @@ use super::connect::Connector;
 use super::fault::Done;
 use super::statement::Statement;
 use super::{rows, schema, script};
-use crate::tables::copied::{COPIED_AT_ONCE, Dialect, RowCheck};
+use crate::sql::Dialect;
+use crate::tables::copied::{COPIED_AT_ONCE, RowCheck};
 use crate::{CopiedRow, CopiedTable, Export, OpenError, StoreError};
 
 /// A store to read.

@@ -8,7 +8,8 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::fault::{Done, Fault};
 use super::{rows, schema, script};
-use crate::tables::copied::{COPIED_AT_ONCE, Dialect, RowCheck};
+use crate::sql::Dialect;
+use crate::tables::copied::{COPIED_AT_ONCE, RowCheck};
 use crate::{CopiedRow, CopiedTable, Export, OpenError, SqliteOptions, StoreError};
 
 /// A store being read.
