@@ -82,7 +82,7 @@ pub use secrets::{SecretKey, Secrets};
 pub use sqlite::EmbeddedStore;
 pub use sqlite::{Snapshot, SqliteOptions};
 pub use sweep::{ExpiryCursor, Postpone, Postponed, SweepRequest, Swept, WaitingFrom};
-pub use tables::copied::{COPIED_AT_ONCE, COPIED_TABLES, CopiedRow, CopiedTable, TASKS};
+pub use tables::copied::{COPIED_AT_ONCE, COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable};
 pub use tallies::{TallyRequest, TallyRow};
 pub use task::{
     Cancellation, Count, Counts, Deletion, Idempotency, Insertion, NewTask, QueueBounds, Quota,

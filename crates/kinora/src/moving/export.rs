@@ -11,7 +11,7 @@ use kinora_blobs::folder::Folder;
 use kinora_blobs::sign::Secret;
 use kinora_blobs::{BlobStore, bulk};
 use kinora_contract::{Clock, StoredFile, hex};
-use kinora_store::{COPIED_TABLES, CopiedRow, CopiedTable, Export, TASKS};
+use kinora_store::{COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable, Export};
 
 use super::folder::{FILES, FORMAT, Manifest, Results, Writer, file_name, read_rows};
 use super::{Transfers, runtime};
@@ -187,7 +187,7 @@ impl<'a> Job<'a> {
         let mut writer = Writer::create(self.to.join(FILES))?;
         let mut progress = Progress::new().of(self.manifest.tasks.all());
         let mut transfers = Transfers::new();
-        for task in read_rows(self.to, TASKS)? {
+        for task in read_rows(self.to, COPIED_TASKS)? {
             progress.step("tasks exported");
             let task = task?;
             let results = task.results().into_iter();

@@ -2,6 +2,7 @@
 //! out, and a lock of this connection keeps out other imports.
 
 use async_trait::async_trait;
+use kinora_contract::VideoSpec;
 use tokio_postgres::Client;
 
 use super::connect::Connector;
@@ -103,7 +104,7 @@ async fn mark(client: &Client, export: &str) -> Result<(), OpenError> {
 /// What only this database has of a task: its model, place in the queue and cost.
 fn own_columns(row: &CopiedRow) -> Result<Vec<(&'static str, Value)>, Unreadable> {
     let spec = row.spec()?;
-    let cost = spec.as_ref().map_or(COST_UNKNOWN, |spec| spec.cost());
+    let cost = spec.as_ref().map_or(COST_UNKNOWN, VideoSpec::cost);
     let model = match spec {
         Some(spec) => spec.model,
         None => {

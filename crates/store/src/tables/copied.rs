@@ -206,7 +206,7 @@ pub static COPIED_TABLES: [CopiedTable; 10] = [
 ];
 
 /// The tasks among them.
-pub static TASKS: &CopiedTable = &COPIED_TABLES[1];
+pub static COPIED_TASKS: &CopiedTable = &COPIED_TABLES[1];
 
 /// A row of a table, outside of a store. Never printed, since it may hold a secret.
 #[derive(Clone)]
@@ -222,7 +222,7 @@ impl CopiedTable {
     /// Whether its rows are tasks.
     #[must_use]
     pub fn is_tasks(&self) -> bool {
-        self.name == TASKS.name
+        self.name == COPIED_TASKS.name
     }
 
     pub(crate) const fn width(&self) -> usize {
@@ -370,7 +370,7 @@ impl CopiedRow {
 
     /// The value in this column of a task.
     pub(crate) fn of_task<T: FromValue>(&self, name: &str) -> Result<T, Unreadable> {
-        let mut columns = TASKS.columns.iter();
+        let mut columns = COPIED_TASKS.columns.iter();
         let at = columns.position(|(_, column)| *column == name);
         self.0.get(at.unwrap_or(usize::MAX))
     }
