@@ -28,6 +28,26 @@
 //! Equal states need no order: of two queries that overlap and find the same, the entry stays. Only
 //! polls make room for unfinished tasks ([`Cache::expect`]), so that their queries find an entry whose
 //! number tells about commits meanwhile.
+//!
+//! # Polls rarely wait
+//!
+//! If the entry of an unfinished task simply ended after 200 ms, every poll that came next would wait for
+//! a query: five times a second for each task, and behind the queries of all others. So the first poll
+//! in the second half of that time still answers from the entry, and also begins a query that nobody
+//! waits for ([`Cache::begin_refresh`]). An example, of a task that a client polls every 30 ms:
+//!
+//! | time | event | shown |
+//! |---|---|---|
+//! | 0 ms | no entry: the poll waits for its query | "running" as of 0 ms |
+//! | 30, 60, 90 ms | polls | "running" as of 0 ms |
+//! | 120 ms | a poll finds the entry older than 100 ms and begins query A | "running" as of 0 ms |
+//! | 123 ms | A answers: the entry is now as of 120 ms | |
+//! | 150, 180, 210 ms | polls | "running" as of 120 ms |
+//! | 240 ms | a poll begins query B | "running" as of 120 ms |
+//!
+//! A and B replace the entry by the rule above, like any query, and an entry's age still counts from the
+//! start of its query: nothing older than 200 ms is shown. An entry has one such query at a time. If it
+//! fails, or takes longer than 100 ms, the entry ends as before and the next poll waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -81,6 +101,8 @@ struct Entry {
     written: u64,
     /// The event that made it.
     made: u64,
+    /// Whether a query to replace it has begun since it was written.
+    is_refreshing: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -139,6 +161,23 @@ impl Cache {
     /// The same, and an unfinished task as a poll may show it.
     pub(super) fn poll(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
         self.look(id, self.age_max, self.polled_age_max)
+    }
+
+    /// For a query that is to replace the entry of an unfinished task before its time ends; `None` while that is more
+    /// than half its time away, or another such query is on its way.
+    pub(super) fn begin_refresh(&self, id: TaskId) -> Option<Begun> {
+        let now = self.clock.steady();
+        let mut entries = self.entries();
+        let entry = entries.by_id.get_mut(&id)?;
+        let is_due = now.saturating_sub(entry.at) >= self.polled_age_max / 2;
+        if !is_due || entry.is_refreshing || !entry.state.is_unfinished() {
+            return None;
+        }
+        entry.is_refreshing = true;
+        Some(Begun {
+            event: entries.next_event(),
+            at: now,
+        })
     }
 
     /// An ended task or its absence, as it was known last: while the server cannot be asked.
@@ -288,6 +327,7 @@ impl Entries {
         if entry.state.is_same(&new) {
             entry.at = entry.at.max(begun.at);
             entry.written = event;
+            entry.is_refreshing = false;
             return match &entry.state {
                 Known::Task(record) => Some(record.clone()),
                 Known::Absent | Known::Nothing => None,
@@ -309,6 +349,7 @@ impl Entries {
         if let Some(entry) = self.by_id.get_mut(&id) {
             self.bytes = self.bytes + state.bytes() - entry.state.bytes();
             (entry.state, entry.at, entry.written) = (state, at, event);
+            entry.is_refreshing = false;
             self.shrink();
         }
     }
@@ -322,6 +363,7 @@ impl Entries {
             at,
             written: event,
             made: event,
+            is_refreshing: false,
         };
         self.by_id.insert(id, entry);
         self.shrink();

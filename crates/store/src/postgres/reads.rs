@@ -10,6 +10,7 @@ use kinora_contract::{Stopwatch, TaskId};
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot};
 use tokio_postgres::Row;
 
+use super::cache::Begun;
 use super::connect::Connector;
 use super::fault::{Fault, NO_ANSWER, again, closed, is_outdated, unavailable};
 use super::rows;
@@ -28,11 +29,23 @@ const QUEUED_MAX: usize = 4_096;
 
 type Found = Result<Option<Arc<Record>>, StoreError>;
 
+/// A task to read, and who wants it.
+type Ask = (TaskId, Asker);
+
+/// Where the answer goes.
+#[derive(Debug)]
+enum Asker {
+    /// To a caller that waits for it.
+    Caller(oneshot::Sender<Found>),
+    /// Only to the cache, for later polls.
+    Cache(Begun),
+}
+
 /// Answers queries.
 #[derive(Debug)]
 pub(super) struct Reader {
     connection: Arc<Connection>,
-    asks: mpsc::Sender<(TaskId, oneshot::Sender<Found>)>,
+    asks: mpsc::Sender<Ask>,
     shared: Arc<Shared>,
 }
 
@@ -131,6 +144,10 @@ impl Reader {
     /// ([`crate::PostgresOptions::polled_ms_max`]).
     pub(super) async fn poll(&self, id: TaskId) -> Found {
         if let Some(known) = self.shared.cache.poll(id) {
+            if let Some(begun) = self.shared.cache.begin_refresh(id) {
+                // Where too many callers wait already, the next poll waits as well.
+                let _ = self.asks.try_send((id, Asker::Cache(begun)));
+            }
             return Ok(known);
         }
         self.shared.cache.expect(id);
@@ -177,16 +194,13 @@ impl Reader {
 
     async fn ask(&self, id: TaskId) -> Result<oneshot::Receiver<Found>, StoreError> {
         let (reply, answer) = oneshot::channel();
-        let sent = self.asks.send((id, reply)).await;
+        let sent = self.asks.send((id, Asker::Caller(reply))).await;
         sent.map_err(|_| closed())?;
         Ok(answer)
     }
 }
 
-async fn serve(
-    connection: Arc<Connection>,
-    mut asked: mpsc::Receiver<(TaskId, oneshot::Sender<Found>)>,
-) {
+async fn serve(connection: Arc<Connection>, mut asked: mpsc::Receiver<Ask>) {
     let under_way = Arc::new(Semaphore::new(UNDER_WAY_MAX));
     // The semaphore is never closed.
     while let Ok(permit) = under_way.clone().acquire_owned().await {
@@ -202,16 +216,24 @@ async fn serve(
     }
 }
 
-async fn answer(connection: Arc<Connection>, asked: Vec<(TaskId, oneshot::Sender<Found>)>) {
+async fn answer(connection: Arc<Connection>, asked: Vec<Ask>) {
     let ids = asked.iter().map(|(id, _)| *id).collect();
     let found = read(&connection, ids).await;
-    for (id, reply) in asked {
+    for (id, asker) in asked {
         let one = match &found {
             Ok(found) => one(found, id),
             Err(error) => Err(again(error)),
         };
-        // The caller may have gone away.
-        let _ = reply.send(one);
+        match asker {
+            // The caller may have gone away.
+            Asker::Caller(reply) => drop(reply.send(one)),
+            Asker::Cache(begun) => {
+                // After a failure the entry ends in its time.
+                if let Ok(found) = one {
+                    connection.shared.cache.offer(id, found, begun);
+                }
+            }
+        }
     }
 }
 

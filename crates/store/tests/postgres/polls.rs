@@ -210,3 +210,20 @@ async fn another_process_says_what_it_has_changed() {
         tokio::task::yield_now().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_poll_in_the_second_half_of_that_time_has_the_task_read_for_later_ones() {
+    let url = database().await;
+    let clock = Arc::new(ManualClock::at(NOW));
+    let site = remembering(&url, clock.clone()).await;
+    site.submit(1, "one").await;
+    poll(&site).await;
+    set_progress(&url, 10);
+    clock.advance(AGE_MS / 2);
+    // Time stands still from now on: only a query that nobody waits for can bring the change.
+    let begun = Instant::now();
+    while poll(&site).await.progress != 10 {
+        assert!(begun.elapsed() < PATIENCE, "the task is not read");
+        tokio::task::yield_now().await;
+    }
+}

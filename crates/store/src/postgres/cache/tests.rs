@@ -62,6 +62,45 @@ fn an_unfinished_task_is_shown_for_its_time_to_polls_alone() {
 }
 
 #[test]
+fn one_query_replaces_an_unfinished_task_before_its_time_ends() {
+    let (clock, cache) = cache();
+    poll(&cache, seen(1));
+    clock.advance(99);
+    assert!(cache.begin_refresh(id(1)).is_none());
+    clock.advance(1);
+    let begun = cache.begin_refresh(id(1)).unwrap();
+    assert!(cache.begin_refresh(id(1)).is_none());
+    clock.advance(50);
+    assert_eq!(progress(&cache), Some(1));
+    cache.offer(id(1), Some(seen(2)), begun);
+    // Its age counts from the start of the query.
+    clock.advance(49);
+    assert!(cache.begin_refresh(id(1)).is_none());
+    clock.advance(1);
+    assert!(cache.begin_refresh(id(1)).is_some());
+    // That one has no answer.
+    clock.advance(99);
+    assert_eq!(progress(&cache), Some(2));
+    clock.advance(1);
+    assert_eq!(progress(&cache), None);
+}
+
+#[test]
+fn a_query_that_began_before_a_commit_refreshes_nothing() {
+    let (clock, cache) = cache();
+    poll(&cache, seen(1));
+    clock.advance(100);
+    let begun = cache.begin_refresh(id(1)).unwrap();
+    commit(&cache, Some(seen(2)), cache.begin());
+    cache.offer(id(1), Some(seen(1)), begun);
+    assert_ne!(progress(&cache), Some(1));
+    // What cannot change needs no query.
+    commit(&cache, Some(ended()), cache.begin());
+    clock.advance(100);
+    assert!(cache.begin_refresh(id(1)).is_none());
+}
+
+#[test]
 fn one_that_nobody_polled_is_not_kept() {
     let (_, cache) = cache();
     let begun = cache.begin();
