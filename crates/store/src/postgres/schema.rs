@@ -17,12 +17,11 @@ pub(super) const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/postgres/0006_trace.sql"),
     include_str!("../../../../migrations/postgres/0007_vacuum.sql"),
     include_str!("../../../../migrations/postgres/0009_deliveries.sql"),
-    include_str!("../../../../migrations/postgres/0010_gaps.sql"),
 ];
 /// Programs that know this version or a later one can use the schema that [`MIGRATIONS`] make: migrations after it have
 /// only added what earlier programs need not know (tables, columns that may be null or have a default), or changed indexes.
-/// A migration that earlier programs cannot work with raises it to its own version, as the one that drops the table `gaps`.
-pub(super) const USABLE_FROM: u32 = 9;
+/// A migration that earlier programs cannot work with raises it to its own version.
+pub(super) const USABLE_FROM: u32 = 1;
 /// The schema that this program knows.
 pub(super) fn known_version() -> u32 {
     u32::try_from(MIGRATIONS.len()).unwrap_or(u32::MAX)

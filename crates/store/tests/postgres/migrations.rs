@@ -55,8 +55,7 @@ async fn a_database_of_the_first_version_becomes_what_a_new_one_is() {
     assert_eq!(found, 1);
     let new = database().await;
     assert_eq!(described(&url), described(&new));
-    // Earlier programs cannot work without the table `gaps`, which the ninth migration drops.
-    assert!(described(&new).ends_with(&format!("{known}|9|{known}")));
+    assert!(described(&new).ends_with(&format!("{known}|1|{known}")));
     let invalid = "SELECT count(*) FROM pg_index WHERE NOT indisvalid";
     assert_eq!(server.run(&url, invalid), "0");
 }
@@ -99,7 +98,7 @@ async fn tasks_are_accepted_and_made_while_a_migration_builds_an_index() {
 async fn a_migration_that_waits_for_a_table_holds_up_others_for_a_moment_only() {
     let (url, server) = (database().await, Server::shared());
     open_now(&url).await.submit(1, "one").await;
-    let back = "ALTER TABLE tasks DROP COLUMN trace; ALTER TABLE webhooks DROP COLUMN dropped; CREATE TABLE gaps (); \
+    let back = "ALTER TABLE tasks DROP COLUMN trace; ALTER TABLE webhooks DROP COLUMN dropped; \
          UPDATE schema_version SET version = 5, indexed = 5";
     server.run(&url, back);
     // A report reads the table for long.
