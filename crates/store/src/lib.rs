@@ -21,14 +21,11 @@ mod driver;
 pub mod faulty;
 mod fetch;
 mod inspect;
-mod key_log;
 mod keys;
 mod lease;
 mod metered;
 mod moves;
 mod open;
-mod open_error;
-mod open_options;
 mod operations;
 mod operators;
 mod outage;
@@ -36,7 +33,6 @@ mod page;
 pub mod postgres;
 mod present;
 mod queue;
-mod reads;
 mod secrets;
 mod signals;
 mod sql;
@@ -44,7 +40,6 @@ pub mod sqlite;
 mod stored;
 mod sweep;
 mod tables;
-mod tallies;
 mod task;
 mod tasks;
 mod usages;
@@ -56,9 +51,10 @@ pub use allowances::{Allowances, Taken};
 pub use backup::{BackupSource, Counts as BackupCounts, TaskFiles};
 pub use changes::{Changes, Ended, EndedRequest, Glance, TaskChange};
 pub use chores::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores};
+pub use driver::{Loss, OpenError, OpenOptions};
 pub use fetch::{FETCH_PAUSE_MS_MAX, Fetch, FetchRequest, Fetched};
 pub use inspect::Inspection;
-pub use key_log::{Actor, KeyAction, KeyActionKind};
+pub use keys::{Actor, KeyAction, KeyActionKind};
 pub use keys::{ApiKey, KeyRotation, KeyStore, NewKey, Scope};
 pub use kinora_contract::lifecycle::{
     Attempt, CallOff, Lease, LeaseLost, MARKS, Outcome, Renewal, TASK_FILES, mark_key, names_file,
@@ -70,24 +66,22 @@ pub use open::{
     inspect, is_shared, living_workers, migrate, open, open_export, open_import, open_keys,
     open_operations, open_snapshot, open_source, open_webhooks, unsafe_settings,
 };
-pub use open_error::{Loss, OpenError};
-pub use open_options::OpenOptions;
 pub use operators::{LATELY_MS, ModelQueue, Operations, Overview, RunningTask};
+pub use operators::{TallyRequest, TallyRow};
 pub use outage::Outage;
 pub use page::{Order, Page, PageRequest};
 pub use postgres::{DirectAddress, PostgresOptions, Time};
-pub use reads::Reads;
 pub use secrets::{SecretKey, Secrets};
 #[cfg(feature = "conformance")]
 pub use sqlite::EmbeddedStore;
 pub use sqlite::{Snapshot, SqliteOptions};
 pub use sweep::{ExpiryCursor, Postpone, Postponed, SweepRequest, Swept, WaitingFrom};
 pub use tables::copied::{COPIED_AT_ONCE, COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable};
-pub use tallies::{TallyRequest, TallyRow};
 pub use task::{
     Cancellation, Count, Counts, Deletion, Idempotency, Insertion, NewTask, QueueBounds, Quota,
     RetryAfter, Usage,
 };
+pub use tasks::Reads;
 pub use tasks::Tasks;
 pub use webhooks::{
     Answer, Attempted, Callback, Deliveries, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest,

@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 
 use super::batch::Batch;
 use super::fault::{Done, Fault};
-use super::job::LaneStep;
+use super::lane::LaneStep;
 use super::statement::Statement;
 use super::{PostgresStore, deliveries, overview, rows, script};
 use crate::backend::{Backend, Channel, Needs, Operation, Tables};

@@ -18,9 +18,9 @@ use super::session::Session;
 use super::statement::Statement;
 use super::totals::Totals;
 use crate::backend::KeyBinding;
+use crate::operators::Tallies;
 use crate::present::Present;
 use crate::queue::{Change, Index, alone};
-use crate::tallies::Tallies;
 use crate::{Callback, StoreError};
 
 /// An open transaction.

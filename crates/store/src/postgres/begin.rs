@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashMap};
 use kinora_contract::TaskId;
 use tokio_postgres::Row;
 
-use super::asked::Asked;
 use super::batch::{Batch, New, Project, Sums};
 use super::durability::SYNCED;
 use super::fault::Done;
@@ -13,6 +12,7 @@ use super::rows::{self, Version};
 use super::runs::Runs;
 use super::server_clock::ServerClock;
 use super::session::Session;
+use super::statement::Asked;
 use super::statement::{BEGIN, Statement, read_present};
 use super::totals::{Summed, Totals};
 use crate::PostgresOptions;

@@ -10,10 +10,10 @@ use kinora_contract::lifecycle::{Event, Record};
 use kinora_contract::spec::SPEC_VERSION;
 use tokio_postgres::Row;
 
-use super::asked::Asked;
 use super::batch::{Batch, Part};
 use super::fault::{Done, Fault};
 use super::rows;
+use super::statement::Asked;
 use super::statement::Statement;
 use crate::queue::{Change, Index, Turns};
 use crate::{ClaimRequest, LongTasks, StoreError};

@@ -10,6 +10,7 @@ use super::batch::{Batch, NewBinding, Sums};
 use super::fault::{Done, is_refusal};
 use super::rows::{Version, Written};
 use super::statement::Statement;
+use crate::TallyRow;
 use crate::queue::Change;
 use crate::sql::Dialect;
 use crate::stored::int;
@@ -40,7 +41,7 @@ impl Batch<'_> {
     pub(super) async fn commit(mut self, sent: &mut Option<Committed>) -> Done<Ended> {
         let mut statements = self.write_projects();
         let tallies: Vec<_> = self.new.tallies.rows().collect();
-        statements.extend(super::tallies::add(&tallies));
+        statements.extend(add_tallies(&tallies));
         statements.extend(self.write_tasks()?);
         statements.extend(self.write_beside());
         if statements.is_empty() && !self.wrote {
@@ -197,7 +198,7 @@ pub(super) fn remove(ids: Vec<String>) -> [Statement; 2] {
 }
 
 /// Adds bindings of idempotency keys.
-pub(super) fn bind_keys(bindings: Vec<NewBinding>) -> Statement {
+fn bind_keys(bindings: Vec<NewBinding>) -> Statement {
     let mut columns = (vec![], vec![], vec![], vec![], vec![]);
     for one in bindings {
         columns.0.push(one.project);
@@ -215,4 +216,30 @@ pub(super) fn bind_keys(bindings: Vec<NewBinding>) -> Statement {
     .bind(columns.2, Type::BYTEA_ARRAY)
     .ints(columns.3)
     .texts(columns.4)
+}
+
+/// Adds to the sums, in the order of these rows.
+fn add_tallies(rows: &[TallyRow]) -> Option<Statement> {
+    if rows.is_empty() {
+        return None;
+    }
+    let numbers = |of: fn(&TallyRow) -> u64| rows.iter().map(|row| int(of(row))).collect();
+    let texts = |of: fn(&TallyRow) -> &String| rows.iter().map(|row| of(row).clone()).collect();
+    let add = Statement::new(
+        "INSERT INTO tallies AS t (day, project, model, completed, failed, cancelled, video_ms, engine_ms) \
+         SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) \
+         ON CONFLICT (day, project, model) DO UPDATE SET completed = t.completed + excluded.completed, \
+         failed = t.failed + excluded.failed, cancelled = t.cancelled + excluded.cancelled, \
+         video_ms = t.video_ms + excluded.video_ms, engine_ms = t.engine_ms + excluded.engine_ms",
+    );
+    Some(
+        add.ints(numbers(|row| row.day))
+            .texts(texts(|row| &row.project))
+            .texts(texts(|row| &row.model))
+            .ints(numbers(|row| row.tally.completed))
+            .ints(numbers(|row| row.tally.failed))
+            .ints(numbers(|row| row.tally.cancelled))
+            .ints(numbers(|row| row.tally.video_ms))
+            .ints(numbers(|row| row.tally.engine_ms)),
+    )
 }

@@ -15,8 +15,8 @@ use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket};
 
 use super::address::Address;
 use super::fault::{closed, is_refusal, told, unavailable};
-use super::runtime::runtime;
 use super::session::Session;
+use super::session::runtime;
 use super::statement::Statement;
 use super::tls::{self, Stream, Tls};
 use crate::{OpenError, StoreError};

@@ -6,7 +6,7 @@ use kinora_contract::limits::{WEBHOOK_LOG_MAX, WEBHOOK_PENDING_MAX};
 
 use super::batch::Batch;
 use super::fault::Done;
-use super::job::LaneStep;
+use super::lane::LaneStep;
 use super::statement::Statement;
 use crate::DeliveryRequest;
 use crate::webhooks::{AHEAD_MS_MAX, TRIM_STEP};

@@ -8,8 +8,8 @@ use kinora_contract::Clock;
 use super::PostgresStore;
 use super::address::is_postgres;
 use super::beside::PostgresBeside;
+use super::beside::PostgresOperations;
 use super::durability::unsafe_settings_of;
-use super::operators::PostgresOperations;
 use super::workers::living_beside;
 use crate::driver::Driver;
 use crate::{

@@ -3,21 +3,32 @@
 //! that fails does not fail its neighbours. If the answer to a commit is lost or does not come, the lane
 //! looks up the outcome before it answers ([`writer`]).
 
-mod link;
-mod writer;
-
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
 use kinora_contract::limits::STORE_ANSWER_SECONDS;
-use tokio::sync::mpsc;
+use kinora_contract::{Stopwatch, TaskId};
+use tokio::sync::{mpsc, oneshot};
+use tokio_postgres::error::SqlState;
 
-use self::writer::Writer;
-use super::connect::Connector;
-use super::fault::{Done, answered, closed};
-use super::job::{Job, LaneStep, call};
+use super::batch::Batch;
+use super::begin::{Judges, Origin, begin};
+use super::cache::Begun;
+use super::commit::{Committed, Ended};
+use super::connect::{Backoff, Connector};
+use super::durability::SYNCED;
+use super::fault::{
+    Done, Fault, NO_ANSWER, again, answered, closed, is_broken, is_outdated, is_passing, told,
+    unavailable,
+};
+use super::session::Session;
 use super::shared::Shared;
-use crate::StoreError;
+use super::statement::{BEGIN, Statement};
+use crate::backend::{Needs, Operation};
+use crate::operations::lease::LeasedChange;
+use crate::{StoreError, metered};
 
 /// Maximum number of queued requests; callers beyond it wait for a place.
 const QUEUED_MAX: usize = 4_096;
@@ -150,6 +161,526 @@ impl LaneStep for Probe {
         // The lane's own row is already written.
         batch.wrote = true;
         Ok(())
+    }
+}
+
+/// A change by a lane, which can be retried after a rollback: an [`Operation`], or what only this
+/// database does. A failed one has changed nothing in the batch.
+pub(super) trait LaneStep: Send + Sync + 'static {
+    type Output: Send + 'static;
+
+    /// As [`Operation::needs`].
+    fn needs(&self, _needs: &mut Needs) {}
+
+    /// As [`Operation::bytes`].
+    fn bytes(&self) -> usize {
+        0
+    }
+
+    fn apply(&self, batch: &mut Batch<'_>) -> impl Future<Output = Done<Self::Output>> + Send;
+
+    /// As [`Operation::unclaimed`], and if the caller was told that it failed.
+    fn unclaimed(_output: Self::Output) -> Vec<LeasedChange> {
+        Vec::new()
+    }
+}
+
+impl<O: Operation> LaneStep for O {
+    type Output = O::Output;
+
+    fn needs(&self, needs: &mut Needs) {
+        Operation::needs(self, needs);
+    }
+
+    fn bytes(&self) -> usize {
+        Operation::bytes(self)
+    }
+
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<O::Output> {
+        Operation::apply(self, batch).await
+    }
+
+    fn unclaimed(output: O::Output) -> Vec<LeasedChange> {
+        O::unclaimed(output)
+    }
+}
+
+/// A step with its caller, without its type.
+#[async_trait]
+pub(super) trait Job: Send {
+    fn needs(&self, needs: &mut Needs);
+    fn bytes(&self) -> usize;
+    async fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
+    /// The jobs to run if the last run was committed although its caller is told that it failed.
+    fn undo(&mut self) -> Vec<Box<dyn Job>>;
+    /// Answers with the result of the last run, or with the failure.
+    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>>;
+}
+
+struct Call<O: LaneStep> {
+    operation: O,
+    output: Option<O::Output>,
+    reply: oneshot::Sender<Result<O::Output, StoreError>>,
+}
+
+#[async_trait]
+impl<O: LaneStep> Job for Call<O> {
+    fn needs(&self, needs: &mut Needs) {
+        self.operation.needs(needs);
+    }
+
+    fn bytes(&self) -> usize {
+        self.operation.bytes()
+    }
+
+    async fn run(&mut self, batch: &mut Batch<'_>) -> Done<()> {
+        self.output = None;
+        self.output = Some(self.operation.apply(batch).await?);
+        Ok(())
+    }
+
+    fn undo(&mut self) -> Vec<Box<dyn Job>> {
+        self.output.take().map(jobs_of::<O>).unwrap_or_default()
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>> {
+        let answer = match (failure, self.output) {
+            (None, Some(output)) => Ok(output),
+            (failure, _) => Err(failure.unwrap_or_else(closed)),
+        };
+        match self.reply.send(answer) {
+            Err(Ok(output)) => jobs_of::<O>(output),
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn jobs_of<O: LaneStep>(unclaimed: O::Output) -> Vec<Box<dyn Job>> {
+    let changes = O::unclaimed(unclaimed).into_iter();
+    changes.map(|change| call(change).0).collect()
+}
+
+/// The channel for the answer to an operation.
+type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
+
+/// A job, and its answer.
+pub(super) fn call<O: LaneStep>(operation: O) -> (Box<dyn Job>, Answer<O::Output>) {
+    let (reply, answer) = oneshot::channel();
+    let call = Call {
+        operation,
+        output: None,
+        reply,
+    };
+    (Box::new(call), answer)
+}
+
+/// The connection of a lane.
+struct Link {
+    connector: Arc<Connector>,
+    shared: Arc<Shared>,
+    /// The lane's row.
+    lane: u64,
+    session: Option<Session>,
+    backoff: Backoff,
+}
+
+impl Link {
+    pub(super) fn new(connector: Arc<Connector>, shared: Arc<Shared>, lane: u64) -> Self {
+        Self {
+            connector,
+            shared,
+            lane,
+            session: None,
+            backoff: Backoff::default(),
+        }
+    }
+
+    /// The pause before the next attempt.
+    pub(super) fn pause(&self) -> Duration {
+        self.backoff.pause()
+    }
+
+    /// Keeps a connection for the next transaction.
+    pub(super) fn keep(&mut self, session: Session) {
+        self.session = Some(session);
+    }
+
+    /// The connection, made where there is none.
+    pub(super) async fn connected(&mut self) -> Result<Session, StoreError> {
+        let kept = self.session.take();
+        if let Some(session) = kept.filter(|session| !session.is_closed()) {
+            return Ok(session);
+        }
+        match self.connector.session().await {
+            Ok(session) => {
+                self.backoff.reset();
+                self.shared.runs.clear();
+                Ok(session)
+            }
+            Err(error) => {
+                self.backoff.fail();
+                let error = StoreError::from(error);
+                self.shared.set_writable(Some(&error.to_string()));
+                Err(error)
+            }
+        }
+    }
+
+    /// Maximum time for a transaction, or for the lookup of its outcome.
+    fn patience(&self) -> Duration {
+        3 * self.statement_timeout()
+    }
+
+    fn statement_timeout(&self) -> Duration {
+        Duration::from_millis(self.shared.options.statement_timeout_ms.into())
+    }
+
+    /// Whether the lane's last transaction, of this number, was committed, if that can be found out in time. Its row
+    /// stays locked until it has ended, so the result is final.
+    async fn was_committed(&mut self, batch: u64) -> Option<bool> {
+        let found = tokio::time::timeout(self.patience(), self.search(batch)).await;
+        found.ok()
+    }
+
+    /// The same, as soon as a server returns it.
+    async fn search(&mut self, batch: u64) -> bool {
+        loop {
+            match self.last_batch().await {
+                Ok(last) if last != batch => return false,
+                Ok(_) if self.replicate().await.is_ok() => return true,
+                Ok(_) | Err(_) => {}
+            }
+            // A failover takes a while; until then no caller gets an answer.
+            tokio::time::sleep(self.backoff.pause()).await;
+        }
+    }
+
+    /// Returns when the standbys that a commit waits for have everything that was committed before. A server that has
+    /// started again shows a commit that still waited for them.
+    async fn replicate(&mut self) -> Result<(), StoreError> {
+        let session = self.connected().await?;
+        let write = [
+            Statement::new(BEGIN),
+            Statement::new(format!("SELECT {SYNCED}")),
+            Statement::new("UPDATE lanes SET batch = batch WHERE id = $1").int(self.lane),
+            Statement::new("COMMIT"),
+        ];
+        let written = session.run_all(&write).await;
+        written.map_err(|error| unavailable(&told(&error)))?;
+        self.keep(session);
+        Ok(())
+    }
+
+    /// The number of the lane's last committed transaction, 0 if there is none.
+    async fn last_batch(&mut self) -> Result<u64, StoreError> {
+        let session = self.connected().await?;
+        let timeout_ms = self.shared.options.statement_timeout_ms;
+        // The server's own limit, so that none of its connections waits for the lock after we have gone. A write, since
+        // a query would not wait for a transaction that has inserted the row. No commit, which would wait for a standby.
+        let ask = [
+            Statement::new(BEGIN),
+            Statement::new("SELECT set_config('statement_timeout', $1, true)")
+                .text(timeout_ms.to_string()),
+            Statement::new(
+                "INSERT INTO lanes (id, batch, at_ms) VALUES ($1, 0, 0) \
+                 ON CONFLICT (id) DO UPDATE SET batch = lanes.batch RETURNING batch",
+            )
+            .int(self.lane),
+            Statement::new("ROLLBACK"),
+        ];
+        let asked = tokio::time::timeout(2 * self.statement_timeout(), session.run_all(&ask)).await;
+        let answers = asked.map_err(|_| unavailable(NO_ANSWER))?;
+        let answers = answers.map_err(|error| unavailable(&told(&error)))?;
+        let row = answers.get(2).and_then(|rows| rows.first());
+        let batch = row.map_or(Ok(0), |row| row.try_get::<_, i64>(0));
+        self.keep(session);
+        let batch = batch.map_err(|error| StoreError::from(Fault::Sql(error)))?;
+        Ok(batch.unsigned_abs())
+    }
+}
+
+/// Attempts at a transaction that deadlocks or loses its connection.
+const ATTEMPTS_MAX: u32 = 4;
+
+/// The state that transactions share.
+struct Writer {
+    pub(super) shared: Arc<Shared>,
+    link: Link,
+    origin: Origin,
+    /// The last transaction, if nobody knows yet whether it was committed.
+    unknown: Option<Unknown>,
+    /// Jobs that undo what callers were told had failed; they come before all others.
+    owed: Vec<Box<dyn Job>>,
+}
+
+/// What a transaction has come to so far.
+#[derive(Default)]
+struct Tried {
+    failures: Failures,
+    /// Tasks that answers show as they were.
+    unchanged: Vec<TaskId>,
+    /// Its changes, from when its commit is sent.
+    sent: Option<Committed>,
+}
+
+/// For each job of a transaction, why it failed.
+type Failures = Vec<Option<StoreError>>;
+
+/// Why an attempt at a transaction failed.
+enum Missed {
+    /// Retry at once, with the connection if there still is one.
+    Again(String),
+    /// The server refuses a statement of one of the jobs.
+    Refused(String),
+    Failed(StoreError),
+}
+
+/// A transaction that may have been committed, although its callers were told that it failed.
+struct Unknown {
+    tried: Tried,
+    begun: Begun,
+    undo: Vec<Box<dyn Job>>,
+}
+
+impl Writer {
+    /// The writer of the lane whose row has this id.
+    pub(super) fn new(connector: Arc<Connector>, shared: Arc<Shared>, lane: u64) -> Self {
+        Self {
+            link: Link::new(connector, shared.clone(), lane),
+            shared,
+            origin: Origin { lane, batch: 0 },
+            unknown: None,
+            owed: Vec::new(),
+        }
+    }
+
+    /// Commits the jobs, and returns the result of each.
+    async fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
+        match self.together(jobs).await {
+            Ok(failures) => failures,
+            Err(Missed::Refused(_)) if jobs.len() > 1 => {
+                let mut failures = Vec::with_capacity(jobs.len());
+                for job in jobs {
+                    let one = std::slice::from_mut(job);
+                    let alone = self
+                        .together(one)
+                        .await
+                        .unwrap_or_else(|missed| vec![Some(missed.into())]);
+                    failures.extend(alone);
+                }
+                failures
+            }
+            Err(missed) => {
+                let error = StoreError::from(missed);
+                jobs.iter().map(|_| Some(again(&error))).collect()
+            }
+        }
+    }
+
+    /// Runs one transaction, repeating it as long as that may help.
+    async fn together(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<Failures, Missed> {
+        let mut last = None;
+        for _ in 0..ATTEMPTS_MAX {
+            match self.attempt(jobs).await {
+                Err(Missed::Again(why)) => last = Some(why),
+                ended => return ended,
+            }
+        }
+        Err(Missed::Failed(unavailable(&last.unwrap_or_default())))
+    }
+
+    async fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<Failures, Missed> {
+        if self.unknown.is_some() {
+            // Its row of the lane has the number by which its outcome is looked up.
+            return Err(Missed::Failed(unavailable(NO_ANSWER)));
+        }
+        let session = self.link.connected().await.map_err(Missed::Failed)?;
+        self.origin.batch += 1;
+        let mut tried = Tried::default();
+        // Each statement has its limit, but a hanging server enforces none, and a commit may wait for a standby.
+        let limit = self.link.patience();
+        let watch = Stopwatch::start(&self.shared.clock);
+        let begun = self.shared.cache.begin();
+        let transacted = self.transact(&session, jobs, &mut tried);
+        let fault = match tokio::time::timeout(limit, transacted).await {
+            Ok(Ok(Ended::Unknown(error))) => {
+                drop(session);
+                return self.look_up(jobs, tried, begun, &told(&error)).await;
+            }
+            Ok(Ok(Ended::Committed | Ended::Empty)) => {
+                self.link.keep(session);
+                if tried.sent.is_some() {
+                    metered::commit_took(watch.elapsed());
+                    self.shared.set_writable(None);
+                }
+                return Ok(self.publish(tried, begun));
+            }
+            Ok(Err(fault)) => fault,
+            Err(_) => {
+                drop(session);
+                return self.look_up(jobs, tried, begun, NO_ANSWER).await;
+            }
+        };
+        Err(self.miss(session, fault).await)
+    }
+
+    /// What to do after a transaction that was not committed.
+    async fn miss(&mut self, session: Session, fault: Fault) -> Missed {
+        let error = match fault {
+            Fault::Job(error) => {
+                self.put_back(session).await;
+                return Missed::Failed(error);
+            }
+            Fault::Sql(error) => error,
+        };
+        let why = told(&error);
+        if is_broken(&error) || session.is_closed() {
+            drop(session);
+            self.shared.set_writable(Some(&why));
+            return Missed::Again(why);
+        }
+        if is_outdated(&error) {
+            drop(session);
+            return Missed::Again(why);
+        }
+        self.put_back(session).await;
+        if error.code() == Some(&SqlState::QUERY_CANCELED) {
+            // It took too long: each of the jobs would.
+            self.shared.set_writable(Some(&why));
+            return Missed::Failed(unavailable(&why));
+        }
+        match is_passing(&error) {
+            true => Missed::Again(why),
+            false => Missed::Refused(why),
+        }
+    }
+
+    /// Makes what a transaction has stored visible; returns the result of each job.
+    fn publish(&self, tried: Tried, begun: Begun) -> Failures {
+        // Its answers show them as they were here, and no poll may show them as they were before.
+        let unchanged = tried.unchanged.into_iter().map(|id| (id, None));
+        self.shared.cache.compare(unchanged);
+        if let Some(committed) = tried.sent {
+            self.shared.publish(committed, begun);
+        }
+        tried.failures
+    }
+
+    async fn transact(
+        &mut self,
+        session: &Session,
+        jobs: &mut [Box<dyn Job>],
+        tried: &mut Tried,
+    ) -> Done<Ended> {
+        let mut needs = Needs::default();
+        jobs.iter().for_each(|job| job.needs(&mut needs));
+        let judges = Judges {
+            options: &self.shared.options,
+            clock: &self.shared.server_clock,
+            summed: &self.shared.summed,
+            runs: &self.shared.runs,
+        };
+        let mut batch = begin(session, &needs, self.origin, judges).await?;
+        for job in jobs {
+            match job.run(&mut batch).await {
+                Ok(()) => tried.failures.push(None),
+                Err(Fault::Job(error)) => tried.failures.push(Some(error)),
+                Err(fault) => return Err(fault),
+            }
+        }
+        tried.unchanged = batch.unchanged(needs.tasks.iter().copied());
+        batch.commit(&mut tried.sent).await
+    }
+
+    /// Keeps a connection after a failed transaction.
+    async fn put_back(&mut self, session: Session) {
+        if session.run(&Statement::new("ROLLBACK")).await.is_ok() {
+            self.link.keep(session);
+        }
+    }
+
+    /// Finds out whether a transaction was committed, as far as its commit was sent.
+    async fn look_up(
+        &mut self,
+        jobs: &mut [Box<dyn Job>],
+        tried: Tried,
+        begun: Begun,
+        why: &str,
+    ) -> Result<Failures, Missed> {
+        self.shared.set_writable(Some(why));
+        if tried.sent.is_none() {
+            return Err(Missed::Failed(unavailable(why)));
+        }
+        tracing::warn!(
+            error = why,
+            "answer to a commit lost; looking up the outcome"
+        );
+        match self.link.was_committed(self.origin.batch).await {
+            Some(true) => {
+                self.shared.set_writable(None);
+                Ok(self.publish(tried, begun))
+            }
+            Some(false) => Err(Missed::Again(why.to_owned())),
+            None => {
+                let undo = jobs.iter_mut().flat_map(|job| job.undo()).collect();
+                self.unknown = Some(Unknown { tried, begun, undo });
+                Err(Missed::Failed(unavailable(why)))
+            }
+        }
+    }
+
+    /// Whether nothing is left of a transaction without an outcome.
+    fn is_caught_up(&self) -> bool {
+        self.unknown.is_none() && self.owed.is_empty()
+    }
+
+    /// Commits the jobs, after everything that is left of an earlier transaction; returns the result of each.
+    async fn catch_up_and_commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
+        match self.catch_up().await {
+            Ok(()) => self.commit(jobs).await,
+            Err(error) => jobs.iter().map(|_| Some(again(&error))).collect(),
+        }
+    }
+
+    async fn catch_up(&mut self) -> Result<(), StoreError> {
+        if let Some(unknown) = self.unknown.take() {
+            match self.link.was_committed(self.origin.batch).await {
+                Some(true) => {
+                    tracing::info!(undone = unknown.undo.len(), "commit found after all");
+                    self.publish(unknown.tried, unknown.begun);
+                    self.owed.extend(unknown.undo);
+                }
+                Some(false) => {}
+                None => {
+                    self.unknown = Some(unknown);
+                    return Err(unavailable(NO_ANSWER));
+                }
+            }
+        }
+        if self.owed.is_empty() {
+            return Ok(());
+        }
+        let mut owed = std::mem::take(&mut self.owed);
+        let failures = self.commit(&mut owed).await;
+        let is_left =
+            |failure: &Option<StoreError>| matches!(failure, Some(StoreError::Unavailable(_)));
+        // A repetition of one that was committed has no effect.
+        let left = owed.into_iter().zip(failures);
+        let left = left.filter(|(_, failure)| is_left(failure));
+        self.owed = left.map(|(job, _)| job).collect();
+        match self.owed.is_empty() {
+            true => Ok(()),
+            false => Err(unavailable(NO_ANSWER)),
+        }
+    }
+}
+
+impl From<Missed> for StoreError {
+    fn from(missed: Missed) -> Self {
+        match missed {
+            Missed::Again(why) | Missed::Refused(why) => unavailable(&why),
+            Missed::Failed(error) => error,
+        }
     }
 }
 

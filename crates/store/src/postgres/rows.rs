@@ -1,8 +1,6 @@
 //! Rows of the table `tasks`: to records and back.
 
-mod cursor;
-pub(super) mod version;
-
+use std::error::Error;
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Held, Record, References};
@@ -10,14 +8,12 @@ use kinora_contract::spec::SPEC_VERSION;
 use kinora_contract::{Priority, State, Task, TaskId};
 use serde_json::{from_str, to_string};
 use tokio_postgres::Row;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{FromSql, Type};
 
-use self::cursor::Cursor;
-pub(super) use self::version::Version;
 use super::fault::{Done, Fault, corrupt};
 use super::statement::Statement;
-use crate::StoreError;
-use crate::stored::{self, int, phase_name};
+use crate::stored::{int, phase_name};
+use crate::{StoreError, stored};
 
 /// Places of tasks in the queue, as the partial indexes name them.
 pub(super) const CLAIMABLE: i16 = 1;
@@ -386,4 +382,69 @@ fn read_references(at: &mut Cursor<'_>) -> Done<References> {
         },
         other => return Err(corrupt(format!("unknown state of references {other}"))),
     })
+}
+
+/// Reads the columns of a row one after another.
+struct Cursor<'a> {
+    row: &'a Row,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) const fn new(row: &'a Row) -> Self {
+        Self::at(row, 0)
+    }
+
+    /// Starts at this column.
+    pub(super) const fn at(row: &'a Row, at: usize) -> Self {
+        Self { row, at }
+    }
+
+    pub(super) fn next<T: FromSql<'a>>(&mut self) -> Done<T> {
+        let at = self.at;
+        self.at += 1;
+        self.row
+            .try_get(at)
+            .map_err(|error| corrupt(format!("a task's row: {error}")))
+    }
+
+    pub(super) fn number(&mut self) -> Done<u64> {
+        let value: i64 = self.next()?;
+        unsigned(value)
+    }
+
+    fn maybe(&mut self) -> Done<Option<u64>> {
+        let value: Option<i64> = self.next()?;
+        value.map(unsigned).transpose()
+    }
+
+    pub(super) fn small(&mut self) -> Done<u32> {
+        let value: i64 = self.next()?;
+        u32::try_from(value).map_err(|_| corrupt("a number is out of its range".to_owned()))
+    }
+}
+
+fn unsigned(value: i64) -> Done<u64> {
+    u64::try_from(value).map_err(|_| corrupt("a number is negative".to_owned()))
+}
+
+/// The system column `xmin`. Comparable between connections to one server, as long as it lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::postgres) struct Version(u32);
+
+impl Version {
+    /// Of the rows that the transaction with this number (`txid_current`) writes.
+    pub(in crate::postgres) const fn of_transaction(number: u64) -> Self {
+        Self((number % (1 << 32)) as u32)
+    }
+}
+
+impl<'a> FromSql<'a> for Version {
+    fn from_sql(_: &Type, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(u32::from_be_bytes(raw.try_into()?)))
+    }
+
+    fn accepts(of: &Type) -> bool {
+        *of == Type::XID
+    }
 }

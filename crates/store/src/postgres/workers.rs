@@ -13,7 +13,7 @@ use super::address::Address;
 use super::batch::Batch;
 use super::connect::Connector;
 use super::fault::Done;
-use super::job::LaneStep;
+use super::lane::LaneStep;
 use super::reads::Reader;
 use super::schema;
 use super::statement::{Statement, ask_present, read_present};
@@ -23,7 +23,7 @@ use crate::{Announcement, LivingWorker, OpenError, PostgresOptions, StoreError, 
 
 /// Announces a worker for this many milliseconds, and removes expired announcements.
 #[derive(Debug)]
-pub(super) struct Announce(pub(super) Announcement, pub(super) u64);
+struct Announce(pub(super) Announcement, pub(super) u64);
 
 impl LaneStep for Announce {
     type Output = ();
@@ -48,7 +48,7 @@ impl LaneStep for Announce {
 
 /// Ends an announcement.
 #[derive(Debug)]
-pub(super) struct Withdraw(pub(super) String);
+struct Withdraw(pub(super) String);
 
 impl LaneStep for Withdraw {
     type Output = ();
@@ -130,10 +130,7 @@ pub(crate) async fn living_beside(url: &str) -> Result<Vec<LivingWorker>, OpenEr
 }
 
 /// The models of the workers that claim.
-pub(super) async fn served_models(
-    reader: &Reader,
-    now: &Present,
-) -> Result<BTreeSet<String>, StoreError> {
+async fn served_models(reader: &Reader, now: &Present) -> Result<BTreeSet<String>, StoreError> {
     let living = living(reader, now).await?;
     Ok(served(living.iter().map(|one| &one.worker)))
 }

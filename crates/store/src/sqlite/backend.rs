@@ -8,7 +8,7 @@ use kinora_contract::{Reading as ClockReading, TaskId, UnixMs};
 use super::memory::Memory;
 use super::pages::{Reading, Unreadable};
 use super::reads::Readers;
-use super::{SqliteStore, starts, stopped, usage};
+use super::{SqliteStore, recover, stopped, usage};
 use crate::backend::{Backend, Operation, Tables};
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::queue::QueueEstimates;
@@ -93,7 +93,7 @@ impl Backend for SqliteStore {
     }
 
     async fn settle_start(&self) -> Result<(), StoreError> {
-        self.writer.call(starts::Settle).await
+        self.writer.call(recover::Settle).await
     }
 
     fn is_writable(&self) -> bool {

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::from_str;
 
 use super::fault::{Done, Fault};
-use super::{schema, script, starts};
+use super::{recover, schema, script};
 use kinora_contract::lifecycle::reference_keys_of;
 
 use crate::tables::secrets;
@@ -49,7 +49,7 @@ impl BackupSource for SqliteSource {
             .execute("VACUUM INTO ?1", [name])
             .map_err(Fault::from)?;
         let copy = Connection::open(to).map_err(Fault::from)?;
-        starts::note_copy(&copy)?;
+        recover::note_copy(&copy)?;
         drop(copy);
         // SQLite does not report whether it has synced the copy.
         let synced = File::open(to).and_then(|file| file.sync_all());

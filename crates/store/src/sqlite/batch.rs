@@ -1,25 +1,23 @@
 //! One transaction of the writer, as operations see it. All its changes to the queue are recorded,
 //! and undone if the transaction is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Effects, Ending, Event, Record, Refused};
 use kinora_contract::{Reading, TaskId};
 use rusqlite::Connection;
 
-use super::columns::int;
 use super::fault::{Done, Fault};
-use super::rows;
-use super::script;
-use super::standing::Standing;
-use super::writes::control;
+use super::rows::int;
+use super::writer::control;
+use super::{rows, script};
+use crate::operators::Tallies;
 use crate::present::Present;
 use crate::queue::{Change, Index, alone};
 use crate::sql::{Dialect, Query};
 use crate::tables::{chores, tallies, webhooks};
-use crate::tallies::Tallies;
-use crate::usages::Charge;
+use crate::usages::{Charge, Usages};
 
 /// An open transaction, with the queue as it will stand after it.
 pub(super) struct Batch<'a> {
@@ -332,4 +330,25 @@ impl<'a> Batch<'a> {
     pub(super) fn into_changes(self) -> Vec<Change> {
         self.changes
     }
+}
+
+/// The remembered state.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    /// Unfinished tasks.
+    pub(super) queue: Index,
+    /// Stored bytes and tasks of all projects.
+    pub(super) usages: Usages,
+    /// Ids of the last accepted tasks of projects; read again after a transaction that failed.
+    pub(super) newest: HashMap<String, TaskId>,
+    /// Largest issued place.
+    pub(super) seq: u64,
+    /// Largest issued fencing token.
+    pub(super) token: u64,
+    /// Largest issued token of a fetch.
+    pub(super) fetch_token: u64,
+    /// Largest issued token of a chore.
+    pub(super) chore_token: u64,
+    /// Number of changes ever committed.
+    pub(super) changes: u64,
 }

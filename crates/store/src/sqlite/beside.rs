@@ -1,15 +1,21 @@
 //! Keys and webhooks of a SQLite store for commands beside the process that serves it.
 
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use async_trait::async_trait;
+use kinora_contract::Clock;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::fault::Done;
-use super::{carrying, schema, script};
+use super::inspector::Inspector;
+use super::{checkpoint, overview, schema, script};
 use crate::backend::Tables;
 use crate::sql::{Question, Script};
-use crate::{OpenError, SqliteOptions, StoreError};
+use crate::tables::{keys, tallies};
+use crate::{
+    KeyAction, OpenError, Operations, Overview, SqliteOptions, StoreError, TallyRequest, TallyRow,
+};
 
 /// A store, beside the process that serves it.
 #[derive(Debug)]
@@ -57,8 +63,42 @@ impl Tables for SqliteBeside {
         let changed = changed()?;
         // The high-water mark does not count changes by commands: only in the database itself are
         // they safe from an unnoticed loss of the log.
-        carrying::carry_over(&conn);
+        checkpoint::carry_over(&conn);
         Ok(changed)
+    }
+}
+
+/// A store opened for queries. Commands have their own thread, which may block.
+#[derive(Debug)]
+pub(crate) struct SqliteOperations {
+    inspector: Inspector,
+    clock: Arc<dyn Clock>,
+}
+
+impl SqliteOperations {
+    /// Opens the store in the file at `path`.
+    pub(crate) fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let inspector =
+            Inspector::open(path)?.ok_or_else(|| OpenError::Missing(path.to_owned()))?;
+        Ok(Self { inspector, clock })
+    }
+}
+
+#[async_trait]
+impl Operations for SqliteOperations {
+    async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
+        self.inspector
+            .read(|conn| script::ask(conn, &tallies::sums(request)))
+    }
+
+    async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {
+        self.inspector
+            .read(|conn| script::ask(conn, &keys::log(project)))
+    }
+
+    async fn overview(&self) -> Result<Overview, StoreError> {
+        let now_ms = self.clock.now_ms();
+        self.inspector.read(|conn| overview::read(conn, now_ms))
     }
 }
 

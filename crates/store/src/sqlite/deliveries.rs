@@ -6,9 +6,9 @@ use kinora_contract::limits::{WEBHOOK_LOG_MAX, WEBHOOK_PENDING_MAX};
 use rusqlite::{Connection, Row, params};
 
 use super::batch::Batch;
-use super::columns::int;
 use super::fault::Done;
-use super::job::WriterStep;
+use super::rows::int;
+use super::writer::WriterStep;
 use crate::DeliveryRequest;
 use crate::webhooks::{AHEAD_MS_MAX, TRIM_STEP};
 

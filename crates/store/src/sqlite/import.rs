@@ -11,7 +11,7 @@ use rusqlite::Connection;
 use super::export::SqliteExport;
 use super::fault::{Done, Fault};
 use super::sums::{self, Texts};
-use super::{carrying, locks, opening, rows, schema, script};
+use super::{checkpoint, locks, opening, rows, schema, script};
 use crate::sql::Dialect;
 use crate::{CopiedRow, CopiedTable, Export, Import, OpenError, SqliteOptions, StoreError};
 
@@ -142,7 +142,7 @@ impl Import for SqliteImport {
     async fn finish(self: Box<Self>) -> Result<(), StoreError> {
         let dropped = self.conn.execute_batch("DROP TABLE unfinished_import");
         dropped.map_err(Fault::from)?;
-        carrying::carry_over(&self.conn);
+        checkpoint::carry_over(&self.conn);
         Ok(())
     }
 }

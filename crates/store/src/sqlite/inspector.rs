@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use kinora_contract::{Task, TaskId, UnixMs};
 use rusqlite::Connection;
 
-use super::columns::COLUMNS;
 use super::fault::{Done, Fault};
 use super::opening::{self, Checked};
+use super::rows::COLUMNS;
 use super::{rows, schema, script, workers};
 use crate::tables::secrets;
 use crate::{LivingWorker, Loss, OpenError, SqliteOptions, StoreError};

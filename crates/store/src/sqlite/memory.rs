@@ -1,15 +1,14 @@
 //! The state that readers see without touching the disk, and the signals that wake workers. The
 //! writer publishes each committed transaction here.
 
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kinora_contract::Clock;
-use kinora_contract::lifecycle::{Hints, Record};
+use kinora_contract::lifecycle::{Hints, Lease, Record};
+use kinora_contract::{Clock, TaskId};
 
 use super::cache::Cache;
-use super::previews::Previews;
-use super::unfinished::Unfinished;
 use crate::queue::{Change, QueueEstimates};
 use crate::signals::Signals;
 use crate::{TaskChange, metered};
@@ -99,5 +98,88 @@ impl Memory {
     /// Records whether the store's files are those that it opened.
     pub(super) fn set_in_place(&self, in_place: bool) {
         self.in_place.store(in_place, Ordering::Release);
+    }
+}
+
+/// The last preview of each running task.
+#[derive(Debug, Default)]
+pub(super) struct Previews {
+    of_tasks: Mutex<OfTasks>,
+}
+
+/// Each with the token of its lease.
+type OfTasks = HashMap<TaskId, (u64, Arc<[u8]>)>;
+
+impl Previews {
+    /// Replaces the preview under this lease, if the lease `is_held`; checked under the lock, so
+    /// that none is stored after the end of its run was processed.
+    pub(super) fn put(&self, lease: &Lease, preview: Arc<[u8]>, is_held: impl Fn() -> bool) {
+        let mut previews = self.lock();
+        if is_held() {
+            previews.insert(lease.task, (lease.token, preview));
+        }
+    }
+
+    /// The preview of a running task.
+    pub(super) fn get(&self, id: TaskId) -> Option<Arc<[u8]>> {
+        self.lock().get(&id).map(|(_, preview)| preview.clone())
+    }
+
+    /// Drops the preview of a run that has ended.
+    pub(super) fn follow(&self, change: &Change) {
+        let lease = |record: &Option<Arc<Record>>| record.as_ref()?.running_lease();
+        let (was, is) = (lease(&change.before), lease(&change.after));
+        if was.is_some() && was != is {
+            self.lock().remove(&change.id);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OfTasks> {
+        self.of_tasks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// By project.
+#[derive(Debug, Default)]
+pub(super) struct Unfinished(Mutex<HashMap<String, BTreeSet<TaskId>>>);
+
+impl Unfinished {
+    /// Applies a committed change.
+    pub(super) fn follow(&self, change: &Change) {
+        let unfinished = |record: &&Arc<Record>| !record.is_terminal();
+        let before = change.before.as_ref().filter(unfinished);
+        match (before, change.after.as_ref().filter(unfinished)) {
+            (None, Some(after)) => {
+                let mut projects = self.lock();
+                match projects.get_mut(&after.task.project) {
+                    Some(own) => drop(own.insert(change.id)),
+                    None => {
+                        let own = BTreeSet::from([change.id]);
+                        projects.insert(after.task.project.clone(), own);
+                    }
+                }
+            }
+            (Some(before), None) => {
+                let mut projects = self.lock();
+                if let Some(own) = projects.get_mut(&before.task.project) {
+                    own.remove(&change.id);
+                    if own.is_empty() {
+                        projects.remove(&before.task.project);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The tasks of a project, by creation.
+    pub(super) fn of(&self, project: &str) -> Vec<TaskId> {
+        let projects = self.lock();
+        let own = projects.get(project).into_iter().flatten();
+        own.copied().collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, BTreeSet<TaskId>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

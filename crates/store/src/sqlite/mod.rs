@@ -8,9 +8,7 @@ mod backup;
 mod batch;
 mod beside;
 mod cache;
-mod carrying;
 mod checkpoint;
-mod columns;
 mod deliveries;
 mod driver;
 #[cfg(feature = "conformance")]
@@ -21,46 +19,37 @@ mod fault;
 mod files;
 mod import;
 mod inspector;
-mod job;
 mod key_reader;
 mod locks;
 mod mark;
 mod memory;
 mod opening;
-mod operators;
 mod options;
 mod overview;
 mod pages;
 mod presence;
-mod previews;
 mod reads;
 mod recover;
 mod rows;
 mod schema;
 mod script;
-mod shares;
-mod standing;
-mod starts;
-mod sum;
 mod sums;
 #[cfg(test)]
 mod tests;
 mod transaction;
-mod unfinished;
 mod usage;
 mod workers;
 mod writer;
-mod writes;
 
 pub use backup::{Snapshot, SqliteSource};
 pub(crate) use beside::SqliteBeside;
+pub(crate) use beside::SqliteOperations;
 pub(crate) use driver::SqliteDriver;
 #[cfg(feature = "conformance")]
 pub use embedded::EmbeddedStore;
 pub(crate) use export::SqliteExport;
 pub(crate) use import::SqliteImport;
 pub(crate) use inspector::Inspector;
-pub(crate) use operators::SqliteOperations;
 pub use options::SqliteOptions;
 
 use std::path::Path;
@@ -77,7 +66,7 @@ use kinora_pool::Pool;
 use mark::Mark;
 use memory::Memory;
 use reads::Readers;
-use shares::Shares;
+use reads::Shares;
 use workers::Registry;
 use writer::{Kept, Writer};
 
@@ -128,7 +117,7 @@ impl SqliteStore {
         let mut conn = schema::open_writer(path, options)?;
         drop(judged);
         // For the log of a killed process, even if it had filled the disk.
-        carrying::carry_over(&conn);
+        checkpoint::carry_over(&conn);
         let memory = Arc::new(Memory::new(
             options.finished_cached_bytes_max,
             clock.clone(),
@@ -136,7 +125,7 @@ impl SqliteStore {
         let unavailable = |fault| schema::unavailable(StoreError::from(fault));
         let standing =
             recover::recover(&mut conn, &memory, options, clock.read()).map_err(unavailable)?;
-        let unclean_starts = starts::begin(&conn);
+        let unclean_starts = recover::begin(&conn);
         workers::forget(&conn);
         let identity = rows::counter(&conn, "identity").map_err(unavailable)?;
         let log = Log::default();
@@ -155,12 +144,9 @@ impl SqliteStore {
             unclean_starts,
             holds: rows::holds(&conn).map_err(unavailable)?,
             readers: Arc::new(Readers::open(path, options, clock.clone())?),
-            reading: Shares::of(
-                shares::pool(reads::CONNECTIONS, options),
-                reads::CONNECTIONS,
-            ),
+            reading: Shares::of(reads::pool(reads::CONNECTIONS, options), reads::CONNECTIONS),
             keys: Arc::new(KeyReader::open(path, options, clock.clone())?),
-            key_reading: [shares::pool(1, options), shares::pool(1, options)],
+            key_reading: [reads::pool(1, options), reads::pool(1, options)],
             _checkpointer: Checkpointer::start(path, options, log, locks.clone())?,
             writer: Writer::start(conn, standing, memory.clone(), kept, clock.clone(), options)
                 .map_err(schema::unavailable)?,

@@ -4,8 +4,8 @@ use kinora_contract::UnixMs;
 use kinora_contract::limits::OVERVIEW_RUNNING_MAX;
 use rusqlite::{Connection, params};
 
-use super::columns::int;
 use super::fault::Done;
+use super::rows::int;
 use super::workers;
 use crate::operators::LATELY_MS;
 use crate::{Overview, RunningTask};

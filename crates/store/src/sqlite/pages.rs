@@ -7,10 +7,10 @@ use kinora_contract::lifecycle::Record;
 use rusqlite::{Connection, Row, params};
 
 use super::cache::Editions;
-use super::columns::{COLUMNS, at, int};
 use super::fault::{Done, Fault};
 use super::memory::Memory;
 use super::rows;
+use super::rows::{COLUMNS, at, int};
 use crate::page::Filling;
 use crate::{Order, Page, PageRequest};
 

@@ -7,12 +7,12 @@ use kinora_contract::Reading;
 use kinora_contract::lifecycle::{Event, Record, Verdict};
 use rusqlite::Connection;
 
-use super::batch::{Batch, Mark};
-use super::columns::COLUMNS;
+use super::batch::{Batch, Mark, Standing};
 use super::fault::{Done, Fault};
 use super::memory::Memory;
-use super::standing::Standing;
-use super::{deliveries, rows, starts};
+use super::rows::{COLUMNS, int};
+use super::writer::WriterStep;
+use super::{deliveries, rows};
 use crate::queue::Change;
 use crate::queue::alone::Company;
 use crate::usages::Usages;
@@ -112,7 +112,7 @@ fn requeue(
 ) -> Done<Vec<Change>> {
     let running: Vec<Arc<Record>> = standing.queue.running().cloned().collect();
     conn.execute_batch("BEGIN IMMEDIATE")?;
-    let is_copy = starts::is_copy(conn);
+    let is_copy = is_copy(conn);
     let mut batch = Batch::new(conn, standing, now);
     let company = Company::of(batch.queue().running().map(|record| &**record));
     let requeued = running
@@ -158,4 +158,64 @@ fn requeue_one(batch: &mut Batch<'_>, record: &Arc<Record>, verdict: Verdict) ->
         retention_ms: 0,
     };
     batch.expect(record, lost).map(|_| ())
+}
+
+/// Values of the counter `in_use`, which is 0 after a clean stop.
+const IN_USE: u64 = 1;
+const COPIED: u64 = 2;
+
+/// Marks the store as in use; returns how many starts in a row, including this one, followed a
+/// death.
+pub(super) fn begin(conn: &Connection) -> u64 {
+    let counter = |name| rows::counter(conn, name).unwrap_or(0);
+    let unclean = match counter("in_use") {
+        IN_USE => counter("unclean_starts").saturating_add(1),
+        _ => 0,
+    };
+    let note = || -> Done<()> {
+        let transaction = conn.unchecked_transaction()?;
+        rows::set_counter(conn, "in_use", IN_USE)?;
+        rows::set_counter(conn, "unclean_starts", unclean)?;
+        Ok(transaction.commit()?)
+    };
+    if let Err(fault) = note() {
+        tracing::warn!(%fault, "start not recorded in the store");
+    }
+    unclean
+}
+
+/// Whether this is a copy of a store that was in use: its running tasks continue elsewhere, or
+/// ended later. No worker died.
+fn is_copy(conn: &Connection) -> bool {
+    rows::counter(conn, "in_use").is_ok_and(|value| value == COPIED)
+}
+
+/// Marks a copy of a store as a copy.
+pub(super) fn note_copy(copy: &Connection) -> Done<()> {
+    let mut query = copy.prepare("UPDATE counters SET value = ?1 WHERE name = 'in_use'")?;
+    query.execute([int(COPIED)])?;
+    Ok(())
+}
+
+/// Records a clean end.
+pub(super) fn end(conn: &Connection) {
+    if let Err(fault) = rows::set_counter(conn, "in_use", 0) {
+        tracing::warn!(%fault, "stop not recorded in the store; the next start will count as one after a crash");
+    }
+}
+
+/// Resets the count of unclean starts.
+#[derive(Debug)]
+pub(super) struct Settle;
+
+impl WriterStep for Settle {
+    type Output = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        let mut query = batch.conn.prepare_cached(
+            "UPDATE counters SET value = 0 WHERE name = 'unclean_starts' AND value > 0",
+        )?;
+        query.execute([])?;
+        Ok(())
+    }
 }

@@ -8,10 +8,10 @@ use kinora_contract::{Artifact, Priority, State, Task, TaskId, Warning};
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::{from_str, to_string};
 
-use super::columns::{COLUMNS, at, int, phase_name};
 use super::fault::{Done, Fault};
-use super::sums::{self, Texts};
-pub(super) use crate::stored::files;
+use super::sums;
+use super::sums::Texts;
+pub(super) use crate::stored::{files, int, phase_name};
 use crate::{HELD_RESULTS_MAX, Holds, Usage, stored};
 
 /// The last id of a project; the first of all if it has no task.
@@ -343,5 +343,31 @@ fn expect_one(changed: usize) -> Done<()> {
         Err(Fault::Corrupt(
             "a row differs from the last write".to_owned(),
         ))
+    }
+}
+
+/// The columns of a record ([`super::rows::read`]).
+pub(super) const COLUMNS: &str = "seq, id, project, phase, progress, attempt, engine, \
+     created_at_ms, started_at_ms, finished_at_ms, expires_at_ms, lease_token, lease_until_ms, \
+     worker, artifact, failure, spec_version, spec, metadata, kept, references_ready, warnings, \
+     reference_bytes, charged_bytes, deaths, priority, texts_sum, state_sum, trace";
+
+/// The index of a column in [`COLUMNS`], computed at compile time: looking up names in each row
+/// would double the time of reading a page.
+pub(super) const fn at(name: &str) -> usize {
+    let (all, name) = (COLUMNS.as_bytes(), name.as_bytes());
+    let (mut place, mut start) = (0, 0);
+    loop {
+        assert!(start < all.len(), "no such column");
+        let mut end = start;
+        let mut same = true;
+        while end < all.len() && all[end] != b',' {
+            same &= end - start < name.len() && all[end] == name[end - start];
+            end += 1;
+        }
+        if same && end - start == name.len() {
+            return place;
+        }
+        (place, start) = (place + 1, end + 2);
     }
 }

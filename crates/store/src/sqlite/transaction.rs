@@ -9,8 +9,8 @@ use kinora_contract::{Phase, TaskId, UnixMs};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::batch::Batch;
-use super::columns::{int, phase_name};
 use super::fault::{Done, Fault};
+use super::rows::{int, phase_name};
 use super::{deliveries, rows, script};
 use crate::backend::{KeyBinding, Transaction, TransactionFault};
 use crate::present::Present;

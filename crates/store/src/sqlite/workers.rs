@@ -13,11 +13,11 @@ use serde_json::{from_str, to_string};
 
 use super::SqliteStore;
 use super::batch::Batch;
-use super::columns::int;
 use super::fault::Done;
-use super::job::WriterStep;
 use super::memory::Memory;
 use super::reads::Readers;
+use super::rows::int;
+use super::writer::WriterStep;
 use crate::workers::served;
 use crate::{Announcement, LivingWorker, StoreError, Workers};
 
@@ -42,7 +42,7 @@ struct Announced {
 
 impl Registry {
     /// Records an announcement; returns whether to write its row.
-    pub(super) fn announce(&self, worker: &Announcement, length: Duration, now: Duration) -> bool {
+    fn announce(&self, worker: &Announcement, length: Duration, now: Duration) -> bool {
         let mut workers = self.lock();
         workers.retain(|_, one| now < one.until);
         let before = workers.remove(&worker.id);
@@ -61,13 +61,13 @@ impl Registry {
     }
 
     /// Records that the row was written.
-    pub(super) fn note_written(&self, id: &str, now: Duration) {
+    fn note_written(&self, id: &str, now: Duration) {
         if let Some(one) = self.lock().get_mut(id) {
             one.written = Some(now);
         }
     }
 
-    pub(super) fn withdraw(&self, id: &str) {
+    fn withdraw(&self, id: &str) {
         self.lock().remove(id);
     }
 
@@ -86,7 +86,7 @@ impl Registry {
         living.collect()
     }
 
-    pub(super) fn served_models(&self, now: Duration) -> BTreeSet<String> {
+    fn served_models(&self, now: Duration) -> BTreeSet<String> {
         let workers = self.lock();
         let living = workers.values().filter(|one| now < one.until);
         served(living.map(|one| &one.worker))
@@ -103,9 +103,9 @@ fn millis(span: Duration) -> u64 {
 
 /// Writes the row of a worker.
 #[derive(Debug)]
-pub(super) struct WriteRow {
+struct WriteRow {
     pub(super) worker: Announcement,
-    pub(super) for_ms: u64,
+    for_ms: u64,
 }
 
 impl WriterStep for WriteRow {
@@ -133,7 +133,7 @@ impl WriterStep for WriteRow {
 
 /// Removes the row of a worker.
 #[derive(Debug)]
-pub(super) struct RemoveRow(pub(super) String);
+struct RemoveRow(pub(super) String);
 
 impl WriterStep for RemoveRow {
     type Output = ();
