@@ -116,6 +116,12 @@ limits! {
     KEY_LOG_ENTRIES_MAX: usize = 10_000, "entries", "Maximum number of entries in the log of key changes; the oldest are deleted first";
     OVERVIEW_RUNNING_MAX: usize = 200, "tasks", "Maximum number of running tasks shown to operators";
     TOMBSTONE_DAYS: u64 = 30, "days", "How long requests for an expired task get 410";
+    POLL_AGE_MS: u64 = 200, "milliseconds", "How far a poll of an unfinished task may be behind a change that another process has made, over PostgreSQL";
+    CONNECTION_FIRST_BYTE_SECONDS: u64 = 10, "seconds", "Maximum time until a new connection sends its first byte";
+    CONNECTION_HEADER_SECONDS: u64 = 15, "seconds", "Maximum time from the first byte of a request to the end of its headers, and for a TLS handshake";
+    CONNECTION_IDLE_SECONDS: u64 = 75, "seconds", "Maximum silence of a connection between two requests";
+    CONNECTION_WRITE_SECONDS: u64 = 60, "seconds", "Maximum time in which a client reads the next 16 KiB of a response (of a list or a task an eighth of it, if that is more)";
+    REFERENCE_HOST_CONNECTIONS_MAX: u64 = 4, "connections", "Maximum number of connections to one host for references, by name and by address";
 }
 
 #[cfg(test)]

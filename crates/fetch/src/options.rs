@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use kinora_contract::limits::{
     REFERENCE_CONNECT_SECONDS, REFERENCE_FETCH_BASE_SECONDS, REFERENCE_FETCH_SECONDS,
-    REFERENCE_FETCH_UNSIZED_SECONDS, REFERENCE_LOOKUP_SECONDS, REFERENCE_RATE_BYTES_MIN,
-    REFERENCE_RATE_WINDOW_SECONDS, REFERENCE_REDIRECTS_MAX, REFERENCE_TURN_SECONDS,
+    REFERENCE_FETCH_UNSIZED_SECONDS, REFERENCE_HOST_CONNECTIONS_MAX, REFERENCE_LOOKUP_SECONDS,
+    REFERENCE_RATE_BYTES_MIN, REFERENCE_RATE_WINDOW_SECONDS, REFERENCE_REDIRECTS_MAX,
+    REFERENCE_TURN_SECONDS,
 };
 use tokio_rustls::rustls;
 
@@ -14,7 +15,6 @@ use crate::network::Network;
 use crate::policy::Allowed;
 
 const DURATION_MAX: Duration = Duration::from_hours(24);
-const HOST_CONNECTIONS_MAX: usize = 4;
 
 /// The limits of every fetch.
 #[derive(Clone, Debug)]
@@ -54,7 +54,8 @@ impl Default for Options {
         Self {
             allow_networks: Vec::new(),
             deny_networks: Vec::new(),
-            host_connections_max: HOST_CONNECTIONS_MAX,
+            // As a browser's few: a host that serves pictures to people need not know us.
+            host_connections_max: REFERENCE_HOST_CONNECTIONS_MAX as usize,
             turn_timeout: Duration::from_secs(REFERENCE_TURN_SECONDS),
             project_bytes_per_hour: None,
             lookup_timeout: Duration::from_secs(REFERENCE_LOOKUP_SECONDS),

@@ -19,13 +19,22 @@ use kinora_traces::Tracer;
 use kinora_worker::{Backoff, Lineup, Mark, Marker, Origin, Pools, References, Worker};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::{self, Config, Engine};
+use crate::config::{Config, Engine};
 use crate::failure::Failure;
 use crate::system::{self, SystemClock, SystemEntropy};
 use crate::{catalog, credentials, damage, engine_host, folder, signing};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
+/// Between two searches for tasks of dead workers and for what has expired: little beside a lease, and cheap enough for
+/// many processes on one database.
+const SWEEP_SECONDS: u64 = 5;
+/// Longest pause before the first claim after crashes in a row: it keeps a crash loop from using the machine up, and
+/// nobody waits much longer than for the restart itself.
+const START_PAUSE_SECONDS_MAX: u64 = 10;
+/// A process that has lived so long is in no crash loop, which comes back sooner. Until then it makes no last run of a
+/// task that was running at a death, since its next death would fail that task.
+const SETTLED_AFTER_SECONDS: u64 = 60;
 /// Threads for work without a share of its own that limits itself, such as a list's.
 const OTHER_THREADS: usize = 32;
 
@@ -126,7 +135,6 @@ async fn open(config: &Config, tracer: Tracer) -> Result<Opened, Failure> {
         },
         postgres: PostgresOptions {
             token_stride,
-            polled_ms_max: config.store.poll_age_ms_max.into(),
             listen_at: Some(&config.store.listen_url)
                 .filter(|url| !url.is_empty())
                 .map(|url| DirectAddress(url.clone())),
@@ -226,13 +234,10 @@ fn scratch(config: &Config) -> Result<Arc<Scratch>, Failure> {
 }
 
 fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Failure> {
-    let mut recorder = RecorderOptions {
+    let recorder = RecorderOptions {
         qp: config.media.qp,
         ..RecorderOptions::default()
     };
-    if config.media.encoder_threads > 0 {
-        recorder.encoder_threads = config.media.encoder_threads as usize;
-    }
     let now_ms = SystemClock.now_ms();
     let makes_videos = config.worker.enabled;
     let sealer = makes_videos.then(|| credentials::sealer(config, now_ms));
@@ -269,18 +274,19 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
             project_slots_max: config.worker.project_slots_max as usize,
             short_slot_memory: seconds(config.worker.short_slot_seconds),
             lease_ms: u64::from(config.worker.lease_seconds) * 1000,
-            sweep_every: seconds(config.worker.sweep_seconds),
+            sweep_every: config.limit_seconds("SWEEP_SECONDS", SWEEP_SECONDS),
             heartbeat_every: Duration::from_millis(250),
             drain_limit: seconds(config.worker.drain_seconds),
             retention_ms: u64::from(config.results.retention_hours) * HOUR_MS,
             failed_retention_ms: failed_retention_ms(config),
             waiting_ms_max: Some(u64::from(config.queue.waiting_hours_max) * HOUR_MS)
                 .filter(|max| *max > 0),
-            tombstone_ms: u64::from(config.results.tombstone_days) * DAY_MS,
+            tombstone_ms: limits::TOMBSTONE_DAYS * DAY_MS,
             clock_settle_ms: clock_settle_ms(config),
             attempts_max: config.worker.attempts_max,
-            start_pause_max: seconds(config.worker.start_pause_seconds_max),
-            settled_after: seconds(config.worker.settled_after_seconds),
+            start_pause_max: config
+                .limit_seconds("START_PAUSE_SECONDS_MAX", START_PAUSE_SECONDS_MAX),
+            settled_after: config.limit_seconds("SETTLED_AFTER_SECONDS", SETTLED_AFTER_SECONDS),
             recorder,
             marker: marker(&config.media.mark),
             sealer,
@@ -325,7 +331,10 @@ fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
     let options = kinora_fetch::Options {
         allow_networks: allow_networks(config)?,
         deny_networks: deny_networks(config)?,
-        host_connections_max: references.host_connections_max as usize,
+        host_connections_max: config.limit(
+            "REFERENCE_HOST_CONNECTIONS_MAX",
+            limits::REFERENCE_HOST_CONNECTIONS_MAX,
+        ) as usize,
         project_bytes_per_hour: (per_hour > 0).then_some(per_hour),
         ..kinora_fetch::Options::default()
     };
@@ -375,7 +384,8 @@ pub(crate) fn blocking_threads(config: &Config) -> usize {
 }
 
 /// The limits of the listener.
-pub(crate) fn guards(http: &config::Http) -> Result<Guards, Failure> {
+pub(crate) fn guards(config: &Config) -> Result<Guards, Failure> {
+    let http = &config.http;
     let proxies: Vec<Network> = networks("http.trusted_proxies", &http.trusted_proxies)?;
     let trusts = move |address| proxies.iter().any(|network| network.contains(address));
     let cors = Cors::new(http.cors_origins.iter().map(String::as_str))
@@ -386,10 +396,15 @@ pub(crate) fn guards(http: &config::Http) -> Result<Guards, Failure> {
         .transpose()
         .map_err(|error| Failure::because("HTTPS cannot be served", error))?;
     Ok(Guards {
-        first_byte_timeout: seconds(http.first_byte_timeout_seconds),
-        idle_timeout: seconds(http.idle_timeout_seconds),
+        first_byte_timeout: config.limit_seconds(
+            "CONNECTION_FIRST_BYTE_SECONDS",
+            limits::CONNECTION_FIRST_BYTE_SECONDS,
+        ),
+        idle_timeout: config
+            .limit_seconds("CONNECTION_IDLE_SECONDS", limits::CONNECTION_IDLE_SECONDS),
         request_timeout: seconds(http.request_timeout_seconds),
-        write_timeout: seconds(http.write_timeout_seconds),
+        write_timeout: config
+            .limit_seconds("CONNECTION_WRITE_SECONDS", limits::CONNECTION_WRITE_SECONDS),
         connections_per_address_max: http.connections_per_address_max as usize,
         buffered_bytes_max: u64::from(http.buffered_megabytes_max) << 20,
         requests_per_minute: http.requests_per_minute,

@@ -11,6 +11,7 @@ mod places;
 mod policy;
 mod provenance;
 mod quota;
+mod removed;
 mod results;
 mod secret;
 pub(crate) mod slots;
@@ -20,6 +21,7 @@ mod weights;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use kinora_contract::CardRecord;
 use kinora_engine::EngineKind;
@@ -80,6 +82,9 @@ pub(crate) struct Config {
     /// Why some engines of the file are missing in `engines`, for a process that opens none.
     #[serde(skip)]
     pub(crate) engines_set_aside: Vec<String>,
+    /// Settings of earlier versions that the file or a variable sets; ignored.
+    #[serde(skip)]
+    pub(crate) removed: Vec<String>,
     /// Variables of Kubernetes that begin as ours do; ignored.
     #[serde(skip)]
     pub(crate) service_links: Vec<String>,
@@ -103,7 +108,6 @@ pub(crate) struct Log {
 pub(crate) struct Store {
     pub(crate) url: String,
     pub(crate) listen_url: String,
-    pub(crate) poll_age_ms_max: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -113,7 +117,6 @@ pub(crate) struct Results {
     pub(crate) delivery: Delivery,
     pub(crate) retention_hours: u32,
     pub(crate) failed_retention_hours: u32,
-    pub(crate) tombstone_days: u32,
     pub(crate) signing_key_file: PathBuf,
     pub(crate) s3: S3,
 }
@@ -141,11 +144,7 @@ pub(crate) struct Http {
     pub(crate) connections_max: u32,
     pub(crate) connections_per_address_max: u32,
     pub(crate) buffered_megabytes_max: u32,
-    pub(crate) first_byte_timeout_seconds: u32,
-    pub(crate) header_timeout_seconds: u32,
     pub(crate) request_timeout_seconds: u32,
-    pub(crate) idle_timeout_seconds: u32,
-    pub(crate) write_timeout_seconds: u32,
     pub(crate) linger_seconds: u32,
     pub(crate) drain_seconds: u32,
     pub(crate) requests_per_minute: u32,
@@ -163,10 +162,7 @@ pub(crate) struct Worker {
     pub(crate) project_slots_max: u32,
     pub(crate) short_slot_seconds: u32,
     pub(crate) lease_seconds: u32,
-    pub(crate) sweep_seconds: u32,
     pub(crate) attempts_max: u32,
-    pub(crate) start_pause_seconds_max: u32,
-    pub(crate) settled_after_seconds: u32,
     pub(crate) drain_seconds: u32,
     pub(crate) ready_when_warm: bool,
     pub(crate) health_listen: OptionalAddress,
@@ -178,7 +174,6 @@ pub(crate) struct Worker {
 pub(crate) struct References {
     pub(crate) allow_networks: Vec<String>,
     pub(crate) deny_networks: Vec<String>,
-    pub(crate) host_connections_max: u32,
     pub(crate) project_bytes_per_hour: u64,
 }
 
@@ -186,7 +181,6 @@ pub(crate) struct References {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Media {
     pub(crate) qp: u8,
-    pub(crate) encoder_threads: u32,
     pub(crate) mark: String,
 }
 
@@ -198,21 +192,14 @@ pub(crate) struct Metrics {
 
 impl Http {
     /// Settings that must be at least 1.
-    const fn positive(&self) -> [(&'static str, u32); 7] {
+    const fn positive(&self) -> [(&'static str, u32); 3] {
         [
             ("http.connections_max", self.connections_max),
             (
                 "http.connections_per_address_max",
                 self.connections_per_address_max,
             ),
-            (
-                "http.first_byte_timeout_seconds",
-                self.first_byte_timeout_seconds,
-            ),
-            ("http.header_timeout_seconds", self.header_timeout_seconds),
             ("http.request_timeout_seconds", self.request_timeout_seconds),
-            ("http.idle_timeout_seconds", self.idle_timeout_seconds),
-            ("http.write_timeout_seconds", self.write_timeout_seconds),
         ]
     }
 
@@ -227,7 +214,6 @@ impl Config {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         let positive = [
             ("worker.lease_seconds", self.worker.lease_seconds),
-            ("worker.sweep_seconds", self.worker.sweep_seconds),
             ("worker.attempts_max", self.worker.attempts_max),
             ("queue.waiting_max", self.queue.waiting_max),
             (
@@ -240,10 +226,6 @@ impl Config {
                 self.results.failed_retention_hours,
             ),
             ("quota.project_tasks_max", self.quota.project_tasks_max),
-            (
-                "references.host_connections_max",
-                self.references.host_connections_max,
-            ),
         ];
         let mut positive = positive.into_iter().chain(self.http.positive());
         if let Some((key, _)) = positive.find(|(_, value)| *value == 0) {
@@ -279,7 +261,6 @@ impl Config {
             ));
         }
         self.check_devices()?;
-        self.check_store()?;
         self.check_results()?;
         self.check_policy()?;
         self.check_provenance()?;
@@ -302,6 +283,24 @@ impl Config {
             )));
         }
         Ok(())
+    }
+
+    /// A fixed limit. A test may change it by the variable `name`, since it cannot wait for hours ([`crate::faults`]).
+    #[cfg_attr(
+        not(feature = "test-faults"),
+        expect(unused_variables, clippy::unused_self, reason = "for tests alone")
+    )]
+    pub(crate) fn limit(&self, name: &str, value: u64) -> u64 {
+        #[cfg(feature = "test-faults")]
+        if let Some(value) = self.test.limit(name) {
+            return value;
+        }
+        value
+    }
+
+    /// The same in seconds.
+    pub(crate) fn limit_seconds(&self, name: &str, seconds: u64) -> Duration {
+        Duration::from_secs(self.limit(name, seconds))
     }
 
     /// The engine with this name, configured or built in.

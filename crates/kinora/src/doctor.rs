@@ -61,10 +61,7 @@ fn summary(bad: usize) -> Failure {
 
 fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     let mut findings = vec![
-        (
-            "configuration",
-            Finding::Good("read; every key is known".to_owned()),
-        ),
+        ("configuration", configuration(config)),
         ("user", secrets::user()),
         ("data folder", disk::folder(&config.data)),
     ];
@@ -96,6 +93,16 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings.extend(surroundings::engines(config));
     findings.extend(places::quarantined(config));
     findings
+}
+
+fn configuration(config: &Config) -> Finding {
+    if config.removed.is_empty() {
+        return Finding::Good("read; every key is known".to_owned());
+    }
+    Finding::Note(format!(
+        "read; these settings were removed and have no effect, so delete them: {}",
+        config.removed.join(", ")
+    ))
 }
 
 /// One line per finding.

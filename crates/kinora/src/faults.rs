@@ -9,12 +9,26 @@ use kinora_store::faulty::{self as store, FaultyStore};
 
 type Opened = (Stores, Arc<dyn BlobStore>);
 
+/// Fixed limits for which tests cannot wait, by the variables that change them.
+const LIMITS: [&str; 8] = [
+    "CONNECTION_FIRST_BYTE_SECONDS",
+    "CONNECTION_HEADER_SECONDS",
+    "CONNECTION_IDLE_SECONDS",
+    "CONNECTION_WRITE_SECONDS",
+    "REFERENCE_HOST_CONNECTIONS_MAX",
+    "SETTLED_AFTER_SECONDS",
+    "START_PAUSE_SECONDS_MAX",
+    "SWEEP_SECONDS",
+];
+
 /// What tests set by variables without the prefix of settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TestOptions {
     /// `FAULT_PPM`: calls per million of both stores that fail before they take effect, and as many after it; as many
     /// again are delayed.
     fault_ppm: Option<u32>,
+    /// Those of [`LIMITS`] that the test changes.
+    limits: Vec<(&'static str, u64)>,
     /// `FAULT_SEED`: selects which calls.
     fault_seed: u64,
     /// `CLOCK_SETTLE_MS`: how long the clocks must agree before anything expires.
@@ -38,12 +52,22 @@ impl TestOptions {
         let number = |name| text(name)?.parse::<u64>().ok();
         Self {
             fault_ppm: number("FAULT_PPM").and_then(|ppm| ppm.try_into().ok()),
+            limits: LIMITS
+                .into_iter()
+                .filter_map(|name| Some((name, number(name)?)))
+                .collect(),
             fault_seed: number("FAULT_SEED").unwrap_or(1),
             clock_settle_ms: number("CLOCK_SETTLE_MS"),
             long_clip_frame_ms: number("LONG_CLIP_FRAME_MS").unwrap_or(0),
             has_plain_clips: text("PLAIN_CLIPS").is_some(),
             reads_films_in_process: text("FILMS_IN_PROCESS").is_some(),
         }
+    }
+
+    /// What the test sets this limit to.
+    pub(crate) fn limit(&self, name: &str) -> Option<u64> {
+        let changed = self.limits.iter().find(|(own, _)| *own == name);
+        changed.map(|(_, value)| *value)
     }
 }
 

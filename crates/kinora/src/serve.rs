@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_api::{Guards, ListenSettings, Stop, Tls};
-use kinora_contract::{Catalog, built_in_cards};
+use kinora_contract::{Catalog, built_in_cards, limits};
 use kinora_worker::{Shutdown, Worker};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind};
@@ -94,7 +94,7 @@ pub(crate) async fn open(
     home: &HomeArgs,
     descriptors: Descriptors,
 ) -> Result<OpenService, Failure> {
-    let mut guards = compose::guards(&config.http)?;
+    let mut guards = compose::guards(config)?;
     let address = config.listen.resolve()?;
     let listener = TcpListener::bind(address)
         .await
@@ -103,7 +103,7 @@ pub(crate) async fn open(
     let base_url = base_url(config, address);
     warn_of_localhost(config, &base_url);
     warn_of_engines_set_aside(config);
-    config.note_service_links();
+    config.log_ignored();
     config.warn_of_surpluses();
     weights::warn_of_missing(config, home);
     // First of all, so that every count has a recorder.
@@ -182,7 +182,10 @@ impl OpenService {
 fn listen_settings(config: &Config) -> Result<ListenSettings, Failure> {
     Ok(ListenSettings {
         connections_max: config.http.connections_max as usize,
-        header_timeout: Duration::from_secs(config.http.header_timeout_seconds.into()),
+        header_timeout: config.limit_seconds(
+            "CONNECTION_HEADER_SECONDS",
+            limits::CONNECTION_HEADER_SECONDS,
+        ),
         drain_limit: Duration::from_secs(config.http.drain_seconds.into()),
         request_id_prefix: system::random()?,
         clock: Arc::new(SystemClock),

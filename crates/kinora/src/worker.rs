@@ -26,7 +26,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
     // Dropped last, so that the last lines are written.
     let _log = logging::start(config.log.format, &config.log.level)?;
     leave_out_unbuilt(&mut config)?;
-    config.note_service_links();
+    config.log_ignored();
     config.warn_of_surpluses();
     weights::warn_of_missing(&config, &args.home);
     descriptors::raise(config.slots());

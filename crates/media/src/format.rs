@@ -71,6 +71,7 @@ impl Default for RecorderOptions {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             qp: 24,
+            // A video has few runs of frames to share out, and other tasks use the other cores.
             encoder_threads: cores.clamp(1, 4),
             millibits_per_pixel_max: 300,
             audio_codec: AudioCodec::default(),

@@ -1,7 +1,6 @@
 //! The settings of the storyboard as an operator writes them: `[storyboard]` for the engine in the service, and
 //! `[[engines]]` of its kind for those in processes of their own.
 
-use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use kinora_engine::{Engine, EngineError, EngineKind, FrameKind, KindError, Output, Planner};
@@ -16,8 +15,6 @@ const MARK_CHARS_MAX: usize = 80;
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoryboardKind {
-    /// Threads that paint one clip. 0: one per core.
-    pub threads: u32,
     /// See [`Options::caption`].
     pub caption: bool,
     /// See [`Options::mark`].
@@ -32,7 +29,6 @@ impl Default for StoryboardKind {
     fn default() -> Self {
         let options = Options::default();
         Self {
-            threads: 0,
             caption: options.caption,
             mark: options.mark,
             mark_text: options.mark_text,
@@ -81,7 +77,8 @@ impl FrameKind for StoryboardKind {
 impl StoryboardKind {
     fn storyboard(&self) -> Storyboard {
         Storyboard::new(Options {
-            threads: NonZeroUsize::new(self.threads as usize),
+            // Painting is all that the engine does: every core may.
+            threads: None,
             caption: self.caption,
             mark: self.mark,
             mark_text: self.mark_text.clone(),

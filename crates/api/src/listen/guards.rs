@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kinora_contract::limits;
 use kinora_store::Allowances;
 
 use super::Tls;
@@ -41,10 +42,10 @@ pub struct Guards {
 impl Default for Guards {
     fn default() -> Self {
         Self {
-            first_byte_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(75),
+            first_byte_timeout: Duration::from_secs(limits::CONNECTION_FIRST_BYTE_SECONDS),
+            idle_timeout: Duration::from_secs(limits::CONNECTION_IDLE_SECONDS),
             request_timeout: Duration::from_secs(30),
-            write_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(limits::CONNECTION_WRITE_SECONDS),
             connections_per_address_max: 1000,
             buffered_bytes_max: 256 << 20,
             requests_per_minute: 0,

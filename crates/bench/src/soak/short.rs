@@ -58,7 +58,7 @@ pub(crate) async fn short(count: usize) -> Outcome<()> {
     let server = Setup::default()
         .set("KINORA_REFERENCES_ALLOW_NETWORKS", "127.0.0.0/8")
         // One host stands for those of all clients.
-        .set("KINORA_REFERENCES_HOST_CONNECTIONS_MAX", 1000)
+        .set("REFERENCE_HOST_CONNECTIONS_MAX", 1000)
         .start();
     // It answers 404: a host that is gone would get several tries.
     let host = Host::start();

@@ -8,7 +8,7 @@ use kinora_e2e::{Client, DataFolder, Hold, Reply, Server, Setup, Video, WallCloc
 use serde_json::Value;
 
 use crate::dice::Dice;
-use crate::support::{assert_plays, narrow, quick, steadily, steady};
+use crate::support::{assert_plays, narrow, narrow_on, quick, steadily, steady};
 
 pub(crate) const HOUR_S: i64 = 60 * 60;
 pub(crate) const DAY_S: i64 = 24 * HOUR_S;
@@ -22,7 +22,7 @@ const RESTLESS_TASKS: usize = 16;
 
 /// A service that looks every second for what ends by time.
 pub(crate) fn watchful(setup: Setup) -> Setup {
-    setup.set("KINORA_WORKER_SWEEP_SECONDS", 1)
+    setup.set("SWEEP_SECONDS", 1)
 }
 
 /// Lets several sweeps of a watchful service pass, in which nothing may happen.
@@ -164,14 +164,6 @@ fn p10_a_jump_between_two_lives_loses_and_doubles_nothing() {
         // Two kills in the middle of the work, and three lives.
         assert_made_once(&server, &logs, &[running.id(), waiting.id(), later.id()], 3);
     }
-}
-
-/// A service that does one thing at a time on a folder of before.
-fn narrow_on(data: &DataFolder) -> Setup {
-    Setup::on(data)
-        .set("KINORA_WORKER_SLOTS", 1)
-        .set("KINORA_STORYBOARD_THREADS", 1)
-        .set("KINORA_MEDIA_ENCODER_THREADS", 1)
 }
 
 /// Ends it without a word, and keeps what it logged.

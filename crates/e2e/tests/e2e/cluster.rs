@@ -98,7 +98,7 @@ impl Cluster {
             .set("KINORA_RESULTS_S3_ALLOW_HTTP", true)
             .set("AWS_ACCESS_KEY_ID", TestS3::KEY_ID)
             .set("AWS_SECRET_ACCESS_KEY", TestS3::SECRET)
-            .set("KINORA_WORKER_SWEEP_SECONDS", 1)
+            .set("SWEEP_SECONDS", 1)
             // Every process sweeps, and tests kill many.
             .set("KINORA_WORKER_ATTEMPTS_MAX", 1000)
     }

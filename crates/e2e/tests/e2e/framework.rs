@@ -318,7 +318,7 @@ fn p08_silent_connections_neither_stay_nor_keep_others_out() {
         .set("KINORA_HTTP_CONNECTIONS_MAX", 2)
         // One address alone may not take all places.
         .set("KINORA_HTTP_TRUSTED_PROXIES", "127.0.0.0/8")
-        .set("KINORA_HTTP_HEADER_TIMEOUT_SECONDS", 1)
+        .set("CONNECTION_HEADER_SECONDS", 1)
         .start();
     let mut silent = [(); 2].map(|()| raw::connect(server.address()));
     std::io::Write::write_all(&mut silent[1], b"GET /healthz HTT").unwrap();

@@ -29,7 +29,6 @@ fn boxed_on(setup: Setup, host: &str) -> Setup {
         "[[engines]]\n\
          name = \"boxed\"\n\
          kind = \"storyboard\"\n\
-         threads = 1\n\
          host = {{ {host} }}\n\
          [[models]]\n\
          card = \"kinora-a1\"\n\

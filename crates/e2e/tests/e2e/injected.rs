@@ -68,7 +68,7 @@ fn setup(data: &DataFolder) -> Setup {
     // Each round ends with a kill: these deaths are no crash loop.
     Setup::on(data)
         .set("KINORA_WORKER_ATTEMPTS_MAX", ATTEMPTS + ROUNDS.len())
-        .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
+        .set("START_PAUSE_SECONDS_MAX", 0)
 }
 
 /// Errors so far.

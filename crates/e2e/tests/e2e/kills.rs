@@ -65,8 +65,8 @@ impl Client {
         reaching_from(Setup::on(&self.data))
             .set("KINORA_WORKER_ATTEMPTS_MAX", 10_000)
             // Lives are shorter than the pause after them.
-            .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
-            .set("KINORA_WORKER_SWEEP_SECONDS", 1)
+            .set("START_PAUSE_SECONDS_MAX", 0)
+            .set("SWEEP_SECONDS", 1)
     }
 
     /// One call; `None` when the service died before its answer.

@@ -55,7 +55,7 @@ fn submit_head(server: &Server, lines: &str) -> String {
 #[test]
 fn p08_a_silent_connection_is_closed() {
     let server = Setup::default()
-        .set("KINORA_HTTP_FIRST_BYTE_TIMEOUT_SECONDS", 1)
+        .set("CONNECTION_FIRST_BYTE_SECONDS", 1)
         .start();
     assert_closed(raw::connect(server.address()));
 }
@@ -63,8 +63,8 @@ fn p08_a_silent_connection_is_closed() {
 #[test]
 fn p08_dripped_headers_are_cut_off_and_an_idle_connection_is_not() {
     let server = Setup::default()
-        .set("KINORA_HTTP_HEADER_TIMEOUT_SECONDS", 1)
-        .set("KINORA_HTTP_IDLE_TIMEOUT_SECONDS", 600)
+        .set("CONNECTION_HEADER_SECONDS", 1)
+        .set("CONNECTION_IDLE_SECONDS", 600)
         .start();
     let mut idle = raw::connect(server.address());
     is_served(&mut idle);
@@ -83,9 +83,7 @@ fn p08_dripped_headers_are_cut_off_and_an_idle_connection_is_not() {
 
 #[test]
 fn p08_an_idle_connection_is_closed_in_the_end() {
-    let server = Setup::default()
-        .set("KINORA_HTTP_IDLE_TIMEOUT_SECONDS", 1)
-        .start();
+    let server = Setup::default().set("CONNECTION_IDLE_SECONDS", 1).start();
     // Whatever the answer before was like: with a body, without one, to several at once.
     for asked in [
         "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n",
@@ -138,9 +136,7 @@ fn only_serving() -> (Server, String) {
     let data = maker.data().clone();
     maker.terminate();
     maker.wait();
-    let server = Setup::on(&data)
-        .set("KINORA_HTTP_WRITE_TIMEOUT_SECONDS", 2)
-        .start();
+    let server = Setup::on(&data).set("CONNECTION_WRITE_SECONDS", 2).start();
     (server, content)
 }
 

@@ -18,7 +18,7 @@ const ATTEMPTS_MAX: usize = 3;
 fn hasty(setup: Setup) -> Setup {
     setup
         .set("KINORA_WORKER_LEASE_SECONDS", LEASE.as_secs())
-        .set("KINORA_WORKER_SWEEP_SECONDS", 1)
+        .set("SWEEP_SECONDS", 1)
 }
 
 fn starts(server: &Server, id: &str) -> usize {
@@ -101,7 +101,7 @@ fn p05_a_task_whose_process_was_killed_runs_again_within_a_lease_and_a_sweep() {
 fn p05_a_task_that_was_running_at_every_death_is_given_up() {
     let data = DataFolder::default();
     let mut id = None;
-    let setup = || Setup::on(&data).set("KINORA_WORKER_SETTLED_AFTER_SECONDS", 0);
+    let setup = || Setup::on(&data).set("SETTLED_AFTER_SECONDS", 0);
     for attempt in 1..=ATTEMPTS_MAX {
         let server = setup().start();
         let client = server.client();
@@ -133,9 +133,7 @@ fn p05_a_crash_loop_ends_no_innocent_task() {
     let mut ids = Vec::new();
     let mut pauses = 0;
     for _ in 0..KILLS {
-        let server = Setup::on(&data)
-            .set("KINORA_WORKER_SETTLED_AFTER_SECONDS", 3_600)
-            .start();
+        let server = Setup::on(&data).set("SETTLED_AFTER_SECONDS", 3_600).start();
         while ids.len() < TASKS {
             ids.push(server.client().submit(&slow()).id().to_owned());
         }
@@ -159,8 +157,8 @@ fn p05_a_process_that_is_killed_young_ends_no_task() {
     for life in 0..KILLS {
         let server = Setup::on(&data)
             .set("KINORA_WORKER_SLOTS", 2)
-            .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
-            .set("KINORA_WORKER_SETTLED_AFTER_SECONDS", 3_600)
+            .set("START_PAUSE_SECONDS_MAX", 0)
+            .set("SETTLED_AFTER_SECONDS", 3_600)
             .start();
         let client = match life {
             0 => server.client(),
@@ -190,8 +188,8 @@ fn p05_a_crash_loop_that_completes_short_tasks_ends_no_innocent_task() {
     for life in 0..KILLS {
         let server = Setup::on(&data)
             .set("KINORA_WORKER_SLOTS", 2)
-            .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
-            .set("KINORA_WORKER_SETTLED_AFTER_SECONDS", 3_600)
+            .set("START_PAUSE_SECONDS_MAX", 0)
+            .set("SETTLED_AFTER_SECONDS", 3_600)
             .start();
         let client = server.client();
         let id = id.get_or_insert_with(|| client.submit(&slow()).id().to_owned());
@@ -214,8 +212,8 @@ fn p05_a_crash_loop_that_completes_short_tasks_ends_no_innocent_task() {
 /// They go on when the service lives.
 fn assert_none_failed(data: &DataFolder, ids: &[String]) {
     let server = Setup::on(data)
-        .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
-        .set("KINORA_WORKER_SETTLED_AFTER_SECONDS", 0)
+        .set("START_PAUSE_SECONDS_MAX", 0)
+        .set("SETTLED_AFTER_SECONDS", 0)
         .start();
     let client = server.client();
     server.wait_for_log(&["\"task started\"", &ids[0]]);
@@ -230,8 +228,8 @@ fn p05_a_task_that_kills_its_process_ends_and_its_neighbours_do_not() {
     let setup = || {
         Setup::on(&data)
             .set("KINORA_WORKER_SLOTS", 2)
-            .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
-            .set("KINORA_WORKER_SETTLED_AFTER_SECONDS", 0)
+            .set("START_PAUSE_SECONDS_MAX", 0)
+            .set("SETTLED_AFTER_SECONDS", 0)
     };
     let mut body = quick("kinora-a1");
     body["seconds"] = json!(8);

@@ -16,7 +16,7 @@ fn results_in(s3: &TestS3, setup: Setup) -> Setup {
         .set("KINORA_RESULTS_S3_ALLOW_HTTP", true)
         .set("AWS_ACCESS_KEY_ID", TestS3::KEY_ID)
         .set("AWS_SECRET_ACCESS_KEY", TestS3::SECRET)
-        .set("KINORA_WORKER_SWEEP_SECONDS", 1)
+        .set("SWEEP_SECONDS", 1)
 }
 
 /// The objects of tasks.

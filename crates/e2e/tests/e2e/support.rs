@@ -30,7 +30,7 @@ pub(crate) fn reaching_from(setup: Setup) -> Setup {
     // All tests' hosts are one to it.
     setup
         .set("KINORA_REFERENCES_ALLOW_NETWORKS", "127.0.0.0/8")
-        .set("KINORA_REFERENCES_HOST_CONNECTIONS_MAX", 1000)
+        .set("REFERENCE_HOST_CONNECTIONS_MAX", 1000)
 }
 
 /// The shortest and smallest clip.
@@ -87,10 +87,7 @@ pub(crate) fn narrow_on(data: &DataFolder) -> Setup {
 }
 
 fn narrowed(setup: Setup) -> Setup {
-    setup
-        .set("KINORA_WORKER_SLOTS", 1)
-        .set("KINORA_STORYBOARD_THREADS", 1)
-        .set("KINORA_MEDIA_ENCODER_THREADS", 1)
+    setup.set("KINORA_WORKER_SLOTS", 1)
 }
 
 /// A narrow service that is busy with a slow task of another project: what comes after it waits.

@@ -342,7 +342,7 @@ mod tests {
                 format!("{boxed}colour = 1"),
                 "'boxed': unknown field `colour`",
             ),
-            (format!("{boxed}threads = \"x\""), "'boxed': invalid type"),
+            (format!("{boxed}caption = \"x\""), "'boxed': invalid type"),
             (format!("{boxed}mark_text = \"\""), "'boxed': mark_text"),
             (format!("{boxed}system_fonts = true"), "host.sandbox"),
             (

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Config, DEFAULT_FILE, OptionalAddress, lenient};
+use super::{Config, DEFAULT_FILE, OptionalAddress, lenient, removed};
 use crate::cli::{HomeArgs, ServeArgs, WorkerArgs};
 use crate::failure::Failure;
 use crate::{overlay, tilde};
@@ -66,8 +66,14 @@ impl Config {
         Ok(config)
     }
 
-    /// Says which variables of Kubernetes were ignored, if any.
-    pub(crate) fn note_service_links(&self) {
+    /// Logs what was ignored: settings of earlier versions, and variables of Kubernetes.
+    pub(crate) fn log_ignored(&self) {
+        for setting in &self.removed {
+            tracing::warn!(
+                setting,
+                "this setting was removed and has no effect; delete it"
+            );
+        }
         if !self.service_links.is_empty() {
             let variables = self.service_links.join(" ");
             tracing::info!(
@@ -110,7 +116,13 @@ impl Config {
                 .map_err(|error| Failure::because(format!("{shown} cannot be read"), error))?;
             overlay::merge(&mut settings, overlay::parse(&text, &shown)?);
         }
-        let service_links = overlay::apply_variables(&mut settings, variables)?;
+        let mut removed = removed::take_settings(&mut settings);
+        let (ignored, variables): (Vec<_>, Vec<_>) = variables
+            .iter()
+            .cloned()
+            .partition(|(name, _)| removed::is_variable(name));
+        removed.extend(ignored.into_iter().map(|(name, _)| name));
+        let service_links = overlay::apply_variables(&mut settings, &variables)?;
         let engines_set_aside = lenient::set_aside_engines(&mut settings);
         let mut settings = toml::Value::Table(settings);
         tilde::expand_settings(&mut settings)?;
@@ -119,9 +131,10 @@ impl Config {
             .map_err(|error| Failure::because("The configuration is invalid", error))?;
         Ok(Self {
             engines_set_aside,
+            removed,
             service_links,
             #[cfg(feature = "test-faults")]
-            test: crate::faults::TestOptions::from_variables(variables),
+            test: crate::faults::TestOptions::from_variables(&variables),
             ..config
         })
     }

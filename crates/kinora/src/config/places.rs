@@ -3,22 +3,8 @@
 use std::path::PathBuf;
 
 use super::Config;
-use crate::failure::Failure;
-
-/// A poll that is further behind than this would be of little use.
-const POLL_AGE_MS_MAX: u32 = 10_000;
 
 impl Config {
-    /// Checks `[store]`.
-    pub(super) fn check_store(&self) -> Result<(), Failure> {
-        match self.store.poll_age_ms_max > POLL_AGE_MS_MAX {
-            true => Err(Failure::new(format!(
-                "The setting store.poll_age_ms_max must be at most {POLL_AGE_MS_MAX}."
-            ))),
-            false => Ok(()),
-        }
-    }
-
     /// The address of the task store.
     pub(crate) fn store_url(&self) -> String {
         if self.store.url.is_empty() {

@@ -29,10 +29,6 @@ fn the_default_file_is_complete_and_agrees_with_the_contract() {
         u64::from(config.results.failed_retention_hours),
         limits::FAILED_RETENTION_HOURS
     );
-    assert_eq!(
-        u64::from(config.results.tombstone_days),
-        limits::TOMBSTONE_DAYS
-    );
     let cards: Vec<_> = kinora_contract::built_in_cards()
         .into_iter()
         .map(|card| card.id)
@@ -99,6 +95,29 @@ fn flags_override_all_and_are_judged() {
 }
 
 #[test]
+fn a_setting_of_an_earlier_version_is_named_and_ignored() {
+    let file = "[http]\nidle_timeout_seconds = 60\n[storyboard]\nthreads = 2\n[[engines]]\nname = \"sketches\"\n\
+                kind = \"storyboard\"\nthreads = 1";
+    let variables = [
+        ("KINORA_WORKER_SWEEP_SECONDS", "9"),
+        ("KINORA_WORKER_SLOTS", "3"),
+    ];
+    let config = read(file, &variables).unwrap();
+    let named = [
+        "http.idle_timeout_seconds",
+        "storyboard.threads",
+        "threads of the engine sketches",
+        "KINORA_WORKER_SWEEP_SECONDS",
+    ];
+    assert_eq!(config.removed, named);
+    assert_eq!(config.worker.slots, 3);
+    // Only the setting itself, and not what is like it.
+    assert!(read("[http]\nidle_timeout = 60", &[]).is_err());
+    assert!(read("", &[("KINORA_WORKER_SWEEP", "9")]).is_err());
+    assert!(Config::defaults().removed.is_empty());
+}
+
+#[test]
 fn what_is_wrong_is_named() {
     for (file, variables, named) in [
         ("lisen = \"127.0.0.1:1\"", &[][..], "lisen"),
@@ -122,11 +141,6 @@ fn what_is_wrong_is_named() {
         ("base_url = \"example.com\"", &[], "base_url"),
         ("listen = \":8080\"", &[], "listen: ':8080' names no host"),
         ("[log]\nlevel = \"kinora_api=loud\"", &[], "log.level"),
-        (
-            "[store]\npoll_age_ms_max = 10001",
-            &[],
-            "store.poll_age_ms_max",
-        ),
         ("[results]\nurl = \"s3:bucket\"", &[], "s3://BUCKET/PREFIX"),
         ("[results]\nurl = \"ftp://host\"", &[], "results.url"),
         (
@@ -136,9 +150,9 @@ fn what_is_wrong_is_named() {
         ),
         ("[results.s3]\nendpont = \"\"", &[], "endpont"),
         (
-            "[http]\nidle_timeout_seconds = 0",
+            "[http]\nrequest_timeout_seconds = 0",
             &[],
-            "http.idle_timeout_seconds",
+            "http.request_timeout_seconds",
         ),
         (
             "[http]\nbuffered_megabytes_max = 15",

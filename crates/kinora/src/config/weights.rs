@@ -13,6 +13,12 @@ use crate::failure::Failure;
 
 /// The wait before the first retry.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// Time without a byte after which a transfer is tried again: far more than a busy server needs for the next piece, and
+/// little beside the hours that a download may take.
+const STALL_LIMIT: Duration = Duration::from_mins(1);
+/// Maximum number of retries in a row without progress. With doubling waits they bridge half a minute, as a server's
+/// restart takes; after that somebody should look, and the same command goes on where it stopped.
+const RETRIES_MAX: u32 = 5;
 
 /// `[weights]`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -23,22 +29,15 @@ pub(crate) struct Weights {
     token_variable: String,
     pub(crate) token_origin: String,
     pub(crate) downloads_max: u32,
-    stall_seconds: u32,
-    retries_max: u32,
 }
 
 impl Config {
     pub(super) fn check_weights(&self) -> Result<(), Failure> {
         let weights = &self.weights;
-        for (key, value) in [
-            ("downloads_max", weights.downloads_max),
-            ("stall_seconds", weights.stall_seconds),
-        ] {
-            if value == 0 {
-                return Err(Failure::new(format!(
-                    "The setting weights.{key} must be at least 1."
-                )));
-            }
+        if weights.downloads_max == 0 {
+            return Err(Failure::new(
+                "The setting weights.downloads_max must be at least 1.",
+            ));
         }
         check_token("weights", &weights.token_file, &weights.token_variable)?;
         if weights.has_token() && weights.token_origin.is_empty() {
@@ -127,8 +126,8 @@ impl Weights {
             .transpose()
             .map_err(|error| Failure::because("The section [weights] is invalid", error))?;
         Ok(Options {
-            stall_limit: Duration::from_secs(self.stall_seconds.into()),
-            retries_max: self.retries_max,
+            stall_limit: STALL_LIMIT,
+            retries_max: RETRIES_MAX,
             first_wait: FIRST_WAIT,
             token,
             roots_pem,
@@ -169,7 +168,6 @@ mod tests {
         };
         for (error, named) in [
             (judged(|it| it.downloads_max = 0), "weights.downloads_max"),
-            (judged(|it| it.stall_seconds = 0), "weights.stall_seconds"),
             (judged(|it| it.mirror = "mirror".into()), "weights.mirror"),
             (
                 judged(|it| it.mirror = "https://u:p@a".into()),

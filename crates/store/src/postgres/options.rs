@@ -1,5 +1,7 @@
 //! Options of the PostgreSQL store.
 
+use kinora_contract::limits::POLL_AGE_MS;
+
 /// Options for opening a PostgreSQL store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostgresOptions {
@@ -62,7 +64,8 @@ impl Default for PostgresOptions {
             time: Time::Server,
             cached_bytes_max: 64 << 20,
             cached_ms_max: 1_000,
-            polled_ms_max: 200,
+            // A person does not notice it, and several polls of one task a second still share a query.
+            polled_ms_max: POLL_AGE_MS,
             last_known_ms_max: 300_000,
             totals_ms_max: 1_000,
             positions_ms_max: 1_000,

@@ -21,7 +21,6 @@ fn an_engines_process_has_no_secrets_no_rights_and_no_way_out() {
             "[[engines]]\n\
              name = \"boxed\"\n\
              kind = \"storyboard\"\n\
-             threads = 1\n\
              [[models]]\n\
              card = \"kinora-a1\"\n\
              id = \"kinora-a1\"\n\

@@ -36,7 +36,7 @@ fn p15_idle_connections_leave_descriptors_for_tasks_and_downloads() {
     let with_limit = format!("ulimit -n {limit}; exec \"$0\" \"$@\"");
     let server = Setup::default()
         .under(&["sh", "-c", &with_limit])
-        .set("KINORA_HTTP_IDLE_TIMEOUT_SECONDS", 600)
+        .set("CONNECTION_IDLE_SECONDS", 600)
         .set("KINORA_METRICS_LISTEN", "127.0.0.1:0")
         .start();
     server.wait_for_log(&["http.connections_max lowered", &limit.to_string()]);

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::scale;
 use crate::support::quick;
 
-/// The default of `references.host_connections_max`.
+/// As in the table of limits.
 const CONNECTIONS_MAX: usize = 4;
 const PICTURE: &str = "/picture.png";
 /// Begins with a short body and never ends it: the shortest time that a reference can hang.

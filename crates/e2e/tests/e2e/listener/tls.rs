@@ -99,9 +99,9 @@ fn p08_deadlines_and_caps_hold_under_tls_as_well() {
     let certificate = Certificate::new();
     let server = certificate
         .setup()
-        .set("KINORA_HTTP_FIRST_BYTE_TIMEOUT_SECONDS", 1)
-        .set("KINORA_HTTP_HEADER_TIMEOUT_SECONDS", 1)
-        .set("KINORA_HTTP_IDLE_TIMEOUT_SECONDS", 1)
+        .set("CONNECTION_FIRST_BYTE_SECONDS", 1)
+        .set("CONNECTION_HEADER_SECONDS", 1)
+        .set("CONNECTION_IDLE_SECONDS", 1)
         .set("KINORA_HTTP_CONNECTIONS_PER_ADDRESS_MAX", 1)
         .start();
     assert_closed(raw::connect(server.address()));

@@ -105,8 +105,7 @@ impl<'r> Witness<'r> {
         // What it runs is not looked at.
         let setup = Setup::on(&folder)
             .set("KINORA_WORKER_SLOTS", 1)
-            .set("KINORA_WORKER_START_PAUSE_SECONDS_MAX", 0)
-            .set("KINORA_STORYBOARD_THREADS", 1);
+            .set("START_PAUSE_SECONDS_MAX", 0);
         let server = match setup.try_start() {
             Ok(server) => server,
             Err(ended) => return vec![format!("the service does not start: {ended:#?}")],
