@@ -9,11 +9,11 @@ use kinora_contract::{Failure, Reading, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use crate::backend::{Backend, Tables};
+use crate::lease::{LeaseAction, LeasedChange};
 use crate::operations::cancel::Cancel;
 use crate::operations::chores::SettleChores;
 use crate::operations::claim::IsClaimable;
 use crate::operations::delete::Delete;
-use crate::operations::lease::{LeaseAction, LeasedChange};
 use crate::operations::references::ChargeReferences;
 use crate::operations::submit::{Submit, Submitted};
 use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::{Event, Record, Refused};
 use kinora_contract::{Phase, Reading, TaskId, UnixMs};
 
-use crate::operations::lease::LeasedChange;
+use crate::lease::LeasedChange;
 use crate::present::Present;
 use crate::queue::{Index, QueueEstimates, alone};
 use crate::signals::Signals;

@@ -26,6 +26,8 @@ mod lease;
 mod metered;
 mod moves;
 mod open;
+mod open_error;
+mod open_options;
 mod operations;
 mod operators;
 mod outage;
@@ -33,6 +35,7 @@ mod page;
 pub mod postgres;
 mod present;
 mod queue;
+mod reads;
 mod secrets;
 mod signals;
 mod sql;
@@ -51,7 +54,6 @@ pub use allowances::{Allowances, Taken};
 pub use backup::{BackupSource, Counts as BackupCounts, TaskFiles};
 pub use changes::{Changes, Ended, EndedRequest, Glance, TaskChange};
 pub use chores::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores};
-pub use driver::{Loss, OpenError, OpenOptions};
 pub use fetch::{FETCH_PAUSE_MS_MAX, Fetch, FetchRequest, Fetched};
 pub use inspect::Inspection;
 pub use keys::{Actor, KeyAction, KeyActionKind};
@@ -66,6 +68,8 @@ pub use open::{
     inspect, is_shared, living_workers, migrate, open, open_export, open_import, open_keys,
     open_operations, open_snapshot, open_source, open_webhooks, unsafe_settings,
 };
+pub use open_error::{Loss, OpenError};
+pub use open_options::OpenOptions;
 pub use operators::{LATELY_MS, ModelQueue, Operations, Overview, RunningTask};
 pub use operators::{TallyRequest, TallyRow};
 pub use outage::Outage;
@@ -81,7 +85,8 @@ pub use task::{
     Cancellation, Count, Counts, Deletion, Idempotency, Insertion, NewTask, QueueBounds, Quota,
     RetryAfter, Usage,
 };
-pub use tasks::Reads;
+
+pub use reads::Reads;
 pub use tasks::Tasks;
 pub use webhooks::{
     Answer, Attempted, Callback, Deliveries, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest,

@@ -7,7 +7,7 @@ use kinora_contract::{Failure, Task, TaskId};
 
 use crate::{
     Cancellation, Changes, ChoreDone, Counts, Deletion, Ended, EndedRequest, Glance, Idempotency,
-    Insertion, NewTask, Page, PageRequest, StoreError, Usage,
+    Insertion, NewTask, Page, PageRequest, Reads, StoreError, Usage,
 };
 
 /// Operations for the owners of tasks. A changing method returns only after the change is synced to
@@ -139,15 +139,4 @@ pub trait Tasks: Reads {
     /// Whether the last change was stored. While it was not, the store retries by itself, so this
     /// becomes true again without any caller.
     fn is_writable(&self) -> bool;
-}
-
-/// Looks up tasks by id, for callers who have proved their right to them without a key: by a lease
-/// or a signed URL.
-#[async_trait]
-pub trait Reads: Send + Sync + std::fmt::Debug {
-    /// The task with this id, in any project.
-    ///
-    /// # Errors
-    /// [`StoreError`] if it cannot be read.
-    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError>;
 }

@@ -1,7 +1,7 @@
 //! Claims: which waiting tasks a worker gets, by the turns of the projects.
 
-use super::lease::LeasedChange;
 use crate::backend::{Channel, Needs, Operation, Transaction};
+use crate::lease::LeasedChange;
 use crate::queue::Claiming;
 use crate::{Claim, ClaimRequest};
 

@@ -1,7 +1,7 @@
 //! The fetch stage takes tasks whose references are missing.
 
-use super::lease::LeasedChange;
 use crate::backend::{Channel, Operation, Transaction};
+use crate::lease::LeasedChange;
 use crate::{Fetch, FetchRequest, Fetched};
 
 /// Maximum number of fetches in one transaction, which keeps it short.

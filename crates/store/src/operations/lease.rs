@@ -1,103 +1,10 @@
 //! Changes by the holder of a lease (of a run or of a fetch) to its task.
 
-use kinora_contract::TaskId;
-use kinora_contract::lifecycle::{Event, Refused};
+use kinora_contract::lifecycle::Refused;
 
+use crate::LeaseLost;
 use crate::backend::{Needs, Operation, Transaction, TransactionFault as _};
-use crate::present::Present;
-use crate::{Attempt, Claim, Fetch, Fetched, Lease, LeaseLost, Outcome, Renewal};
-
-/// A change under a lease. Fails if the lease is lost, without an effect.
-#[derive(Debug)]
-pub(crate) struct LeasedChange {
-    pub(crate) task: TaskId,
-    pub(crate) action: LeaseAction,
-}
-
-/// An event without its time: the time of the transaction applies.
-#[derive(Debug)]
-pub(crate) enum LeaseAction {
-    Renew {
-        token: u64,
-        lease_ms: u64,
-        renewal: Renewal,
-    },
-    Finish {
-        token: u64,
-        outcome: Outcome,
-        retention_ms: u64,
-    },
-    Release {
-        token: u64,
-        attempt: Attempt,
-    },
-    SettleFetch {
-        token: u64,
-        fetched: Fetched,
-    },
-}
-
-impl LeasedChange {
-    /// Gives back a task whose claimant has gone.
-    pub(crate) const fn give_back(claim: &Claim) -> Self {
-        let Lease { task, token } = claim.lease;
-        Self {
-            task,
-            action: LeaseAction::Release {
-                token,
-                attempt: Attempt::Forgiven,
-            },
-        }
-    }
-
-    /// Ends a fetch.
-    pub(crate) fn settle(fetch: &Fetch, fetched: Fetched) -> Self {
-        Self {
-            task: fetch.task.id,
-            action: LeaseAction::SettleFetch {
-                token: fetch.token,
-                fetched,
-            },
-        }
-    }
-}
-
-impl LeaseAction {
-    /// The event at this time.
-    fn at(&self, now: &Present) -> Event {
-        let now_ms = now.wall_ms;
-        match self {
-            Self::Renew {
-                token,
-                lease_ms,
-                renewal,
-            } => Event::Renewed {
-                token: *token,
-                until_ms: now_ms.saturating_add(*lease_ms),
-                ends_ms: now.lease_ms.saturating_add(*lease_ms),
-                renewal: renewal.clone(),
-            },
-            Self::Finish {
-                token,
-                outcome,
-                retention_ms,
-            } => Event::Finished {
-                token: *token,
-                outcome: outcome.clone(),
-                now_ms,
-                retention_ms: *retention_ms,
-            },
-            Self::Release { token, attempt } => Event::Released {
-                token: *token,
-                attempt: *attempt,
-            },
-            Self::SettleFetch { token, fetched } => Event::FetchEnded {
-                token: *token,
-                outcome: fetched.at(now),
-            },
-        }
-    }
-}
+use crate::lease::{LeaseAction, LeasedChange};
 
 impl Operation for LeasedChange {
     type Output = Result<(), LeaseLost>;

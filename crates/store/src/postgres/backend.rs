@@ -44,7 +44,8 @@ impl Tables for PostgresStore {
         sha256: &[u8; 32],
         now_ms: UnixMs,
     ) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        self.keys.find(self, sha256, now_ms).await
+        let at = (&*self.reader, &*self.shared, &self.acts);
+        self.keys.find(sha256, now_ms, at).await
     }
 
     fn forget_keys(&self) {

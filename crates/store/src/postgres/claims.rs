@@ -13,7 +13,7 @@ use tokio_postgres::Row;
 use super::batch::{Batch, Part};
 use super::fault::{Done, Fault};
 use super::rows;
-use super::statement::Asked;
+use super::session::Asked;
 use super::statement::Statement;
 use crate::queue::{Change, Index, Turns};
 use crate::{ClaimRequest, LongTasks, StoreError};

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use kinora_contract::UnixMs;
 
-use super::PostgresStore;
 use super::fault::answered;
 use super::lane::Lane;
+use super::reads::Reader;
 use super::script;
+use super::shared::Shared;
 use crate::tables::keys::{self, RecordUses};
 use crate::{ApiKey, StoreError};
 
@@ -64,11 +65,11 @@ impl KeyCache {
     /// as last read; records its use.
     pub(super) async fn find(
         &self,
-        store: &PostgresStore,
         sha256: &[u8; 32],
         now_ms: UnixMs,
+        (reader, shared, lane): (&Reader, &Shared, &Lane),
     ) -> Result<Option<Arc<ApiKey>>, StoreError> {
-        let asked = store.shared.clock.steady();
+        let asked = shared.clock.steady();
         let (known, changes) = {
             let known = lock(&self.known);
             (known.keys.get(sha256).cloned(), known.changes)
@@ -79,10 +80,10 @@ impl KeyCache {
                 .filter(|(at, _)| asked.saturating_sub(*at) < Duration::from_millis(age_max))?;
             Some(found.1.clone())
         };
-        let options = &store.shared.options;
+        let options = &shared.options;
         let found = match younger_than(options.cached_ms_max / 2) {
             Some(found) => found,
-            None => match answered(ANSWER_MAX, ask(store, sha256)).await {
+            None => match answered(ANSWER_MAX, ask(reader, sha256)).await {
                 Err(error @ StoreError::Unavailable(_)) => {
                     younger_than(options.last_known_ms_max).ok_or(error)?
                 }
@@ -94,7 +95,7 @@ impl KeyCache {
             },
         };
         if let Some(key) = &found {
-            self.record_use(key, now_ms, &store.acts);
+            self.record_use(key, now_ms, lane);
         }
         Ok(found)
     }
@@ -119,8 +120,8 @@ impl KeyCache {
     }
 }
 
-async fn ask(store: &PostgresStore, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {
-    let mut found = script::ask(&store.reader, keys::find(sha256)).await?;
+async fn ask(reader: &Reader, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {
+    let mut found = script::ask(reader, keys::find(sha256)).await?;
     Ok(found.pop().map(Arc::new))
 }
 

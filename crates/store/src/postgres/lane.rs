@@ -27,7 +27,7 @@ use super::session::Session;
 use super::shared::Shared;
 use super::statement::{BEGIN, Statement};
 use crate::backend::{Needs, Operation};
-use crate::operations::lease::LeasedChange;
+use crate::lease::LeasedChange;
 use crate::{StoreError, metered};
 
 /// Maximum number of queued requests; callers beyond it wait for a place.

@@ -6,7 +6,6 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
 use super::fault::{Done, corrupt};
-use super::session::Session;
 
 /// Begins a transaction whose statements each see what was committed before, whatever the server's default is.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
@@ -112,39 +111,4 @@ pub(super) async fn run_all(
     let sent = statements.iter().map(|statement| statement.run(client));
     let done = futures_util::future::join_all(sent).await;
     done.into_iter().collect()
-}
-
-/// Statements that are sent together. The place of each is where its answer is found.
-#[derive(Default)]
-pub(super) struct Asked(Vec<Statement>);
-
-impl Asked {
-    pub(super) fn add(&mut self, statement: Statement) -> usize {
-        self.0.push(statement);
-        self.0.len() - 1
-    }
-
-    /// Adds one that is not always needed: each costs the server some work.
-    pub(super) fn when(
-        &mut self,
-        is_needed: bool,
-        statement: impl FnOnce() -> Statement,
-    ) -> Option<usize> {
-        is_needed.then(|| self.add(statement()))
-    }
-
-    pub(super) async fn send(self, session: &Session) -> Result<Answers, Error> {
-        session.run_all(&self.0).await.map(Answers)
-    }
-}
-
-/// The rows that statements returned.
-pub(super) struct Answers(Vec<Vec<Row>>);
-
-impl Answers {
-    /// The rows of one statement; none of one that was not sent.
-    pub(super) fn take(&mut self, place: Option<usize>) -> Vec<Row> {
-        let answer = place.and_then(|place| self.0.get_mut(place));
-        answer.map(std::mem::take).unwrap_or_default()
-    }
 }

@@ -1,6 +1,10 @@
 //! What the embedded store answers from memory, or reads from its file.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
 
 use kinora_contract::lifecycle::Record;
 use kinora_contract::{Reading as ClockReading, TaskId, UnixMs};
@@ -8,6 +12,7 @@ use kinora_contract::{Reading as ClockReading, TaskId, UnixMs};
 use super::memory::Memory;
 use super::pages::{Reading, Unreadable};
 use super::reads::Readers;
+use super::workers::{RemoveRow, WriteRow};
 use super::{SqliteStore, recover, stopped, usage};
 use crate::backend::{Backend, Operation, Tables};
 use crate::changes::{UNDER_WAY_MS, ended_from};
@@ -16,8 +21,8 @@ use crate::signals::Signals;
 use crate::sql::{Question, Script};
 use crate::tables::keys::RecordUses;
 use crate::{
-    ApiKey, Counts, Ended, EndedRequest, Glance, Idempotency, Lease, Overview, Page, PageRequest,
-    StoreError, Usage, Workers as _,
+    Announcement, ApiKey, Counts, Ended, EndedRequest, Glance, Idempotency, Lease, LivingWorker,
+    Overview, Page, PageRequest, StoreError, Usage, Workers,
 };
 
 impl Tables for SqliteStore {
@@ -258,5 +263,34 @@ impl Backend for SqliteStore {
             return Ok(0);
         }
         self.writer.call(excess).await
+    }
+}
+
+#[async_trait]
+impl Workers for SqliteStore {
+    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
+        let (now, length) = (self.clock.steady(), Duration::from_millis(for_ms));
+        if self.workers.announce(worker, length, now) {
+            let worker = worker.clone();
+            let id = worker.id.clone();
+            self.writer.call(WriteRow { worker, for_ms }).await?;
+            self.workers.note_written(&id, now);
+        }
+        Ok(())
+    }
+
+    async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
+        self.workers.withdraw(id);
+        self.writer.call(RemoveRow(id.to_owned())).await
+    }
+
+    async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
+        let read = |readers: &Readers, _: &Memory| readers.running();
+        let running = self.read(None, read).await?;
+        Ok(self.workers.living(self.clock.steady(), &running))
+    }
+
+    async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
+        Ok(self.workers.served_models(self.clock.steady()))
     }
 }

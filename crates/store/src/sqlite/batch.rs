@@ -10,7 +10,6 @@ use rusqlite::Connection;
 
 use super::fault::{Done, Fault};
 use super::rows::int;
-use super::writer::control;
 use super::{rows, script};
 use crate::operators::Tallies;
 use crate::present::Present;
@@ -351,4 +350,21 @@ pub(super) struct Standing {
     pub(super) chore_token: u64,
     /// Number of changes ever committed.
     pub(super) changes: u64,
+}
+
+/// Begins, ends or undoes a transaction or a part of one. Every commit runs these statements, so
+/// they are prepared once.
+pub(super) fn control(conn: &Connection, statement: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached(statement)?.execute([])?;
+    Ok(())
+}
+
+/// Rolls an open transaction back.
+pub(super) fn roll_back(conn: &Connection) {
+    // Some errors have already rolled back.
+    if !conn.is_autocommit()
+        && let Err(error) = control(conn, "ROLLBACK")
+    {
+        tracing::error!(%error, "rollback of the store's transaction failed");
+    }
 }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::fault::Done;
 use super::inspector::Inspector;
-use super::{checkpoint, overview, schema, script};
+use super::{carrying, overview, schema, script};
 use crate::backend::Tables;
 use crate::sql::{Question, Script};
 use crate::tables::{keys, tallies};
@@ -63,7 +63,7 @@ impl Tables for SqliteBeside {
         let changed = changed()?;
         // The high-water mark does not count changes by commands: only in the database itself are
         // they safe from an unnoticed loss of the log.
-        checkpoint::carry_over(&conn);
+        carrying::carry_over(&conn);
         Ok(changed)
     }
 }

@@ -7,8 +7,8 @@ use rusqlite::{Connection, Row, params};
 
 use super::batch::Batch;
 use super::fault::Done;
+use super::job::WriterStep;
 use super::rows::int;
-use super::writer::WriterStep;
 use crate::DeliveryRequest;
 use crate::webhooks::{AHEAD_MS_MAX, TRIM_STEP};
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::checkpoint;
+use super::carrying;
 use super::checkpoint::Log;
 use super::presence::Presence;
 use super::schema::CHECKPOINT_PAGES;
@@ -95,7 +95,7 @@ impl Files {
             return;
         }
         if !self.saved {
-            self.saved = checkpoint::carry_over(conn);
+            self.saved = carrying::carry_over(conn);
             self.tries += 1;
         }
         if self.told || !self.saved && self.tries < TRIES {
@@ -128,7 +128,7 @@ impl Files {
     /// At the end: leaves the whole store in the database, and no log that could contain removed
     /// texts.
     pub(super) fn carry_over_last(&self, conn: &Connection) {
-        if !checkpoint::carry_over(conn) {
+        if !carrying::carry_over(conn) {
             tracing::warn!(
                 "final checkpoint of the store failed: a copy of the database needs its -wal file too"
             );

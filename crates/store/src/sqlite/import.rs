@@ -10,8 +10,8 @@ use rusqlite::Connection;
 
 use super::export::SqliteExport;
 use super::fault::{Done, Fault};
-use super::sums::{self, Texts};
-use super::{checkpoint, locks, opening, rows, schema, script};
+use super::rows::{self, Texts};
+use super::{carrying, locks, opening, schema, script};
 use crate::sql::Dialect;
 use crate::{CopiedRow, CopiedTable, Export, Import, OpenError, SqliteOptions, StoreError};
 
@@ -83,10 +83,10 @@ fn write_checksums(conn: &Connection, row: &CopiedRow) -> Done<()> {
         failure: text("failure")?.map(Into::into),
         warnings: text("warnings")?.map(Into::into),
     };
-    let of_texts = sums::of_texts(&record.task, &spec, &row.of_task::<String>("metadata")?);
+    let of_texts = rows::of_texts(&record.task, &spec, &row.of_task::<String>("metadata")?);
     let set = "UPDATE tasks SET texts_sum = ?1, state_sum = ?2 WHERE id = ?3";
     let mut set = conn.prepare_cached(set)?;
-    set.execute((of_texts, sums::of_state(&record, &texts), id))?;
+    set.execute((of_texts, rows::of_state(&record, &texts), id))?;
     Ok(())
 }
 
@@ -142,7 +142,7 @@ impl Import for SqliteImport {
     async fn finish(self: Box<Self>) -> Result<(), StoreError> {
         let dropped = self.conn.execute_batch("DROP TABLE unfinished_import");
         dropped.map_err(Fault::from)?;
-        checkpoint::carry_over(&self.conn);
+        carrying::carry_over(&self.conn);
         Ok(())
     }
 }

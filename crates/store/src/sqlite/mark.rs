@@ -13,7 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use kinora_contract::UnixMs;
 
-use super::sums::Sum;
+use super::rows::Sum;
 
 const MAGIC: &[u8; 8] = b"KINMARK1";
 /// Magic, identity, changes, checksum: 8 bytes each, little-endian.

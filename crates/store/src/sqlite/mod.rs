@@ -8,6 +8,7 @@ mod backup;
 mod batch;
 mod beside;
 mod cache;
+mod carrying;
 mod checkpoint;
 mod deliveries;
 mod driver;
@@ -19,6 +20,7 @@ mod fault;
 mod files;
 mod import;
 mod inspector;
+mod job;
 mod key_reader;
 mod locks;
 mod mark;
@@ -33,7 +35,6 @@ mod recover;
 mod rows;
 mod schema;
 mod script;
-mod sums;
 #[cfg(test)]
 mod tests;
 mod transaction;
@@ -117,7 +118,7 @@ impl SqliteStore {
         let mut conn = schema::open_writer(path, options)?;
         drop(judged);
         // For the log of a killed process, even if it had filled the disk.
-        checkpoint::carry_over(&conn);
+        carrying::carry_over(&conn);
         let memory = Arc::new(Memory::new(
             options.finished_cached_bytes_max,
             clock.clone(),

@@ -9,9 +9,9 @@ use rusqlite::Connection;
 
 use super::batch::{Batch, Mark, Standing};
 use super::fault::{Done, Fault};
+use super::job::WriterStep;
 use super::memory::Memory;
 use super::rows::{COLUMNS, int};
-use super::writer::WriterStep;
 use super::{deliveries, rows};
 use crate::queue::Change;
 use crate::queue::alone::Company;

@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use super::fault::Done;
-use super::writer::WriterStep;
+use super::job::WriterStep;
 use crate::{Counts, Usage};
 
 /// Reads a project's usage.

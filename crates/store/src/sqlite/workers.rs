@@ -6,20 +6,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use kinora_contract::UnixMs;
 use rusqlite::{Connection, params};
 use serde_json::{from_str, to_string};
 
-use super::SqliteStore;
 use super::batch::Batch;
 use super::fault::Done;
-use super::memory::Memory;
-use super::reads::Readers;
+use super::job::WriterStep;
 use super::rows::int;
-use super::writer::WriterStep;
 use crate::workers::served;
-use crate::{Announcement, LivingWorker, StoreError, Workers};
+use crate::{Announcement, LivingWorker};
 
 /// The next renewal rewrites a row older than this.
 const ROW_AGE_MAX: Duration = Duration::from_secs(10);
@@ -42,7 +38,7 @@ struct Announced {
 
 impl Registry {
     /// Records an announcement; returns whether to write its row.
-    fn announce(&self, worker: &Announcement, length: Duration, now: Duration) -> bool {
+    pub(super) fn announce(&self, worker: &Announcement, length: Duration, now: Duration) -> bool {
         let mut workers = self.lock();
         workers.retain(|_, one| now < one.until);
         let before = workers.remove(&worker.id);
@@ -61,13 +57,13 @@ impl Registry {
     }
 
     /// Records that the row was written.
-    fn note_written(&self, id: &str, now: Duration) {
+    pub(super) fn note_written(&self, id: &str, now: Duration) {
         if let Some(one) = self.lock().get_mut(id) {
             one.written = Some(now);
         }
     }
 
-    fn withdraw(&self, id: &str) {
+    pub(super) fn withdraw(&self, id: &str) {
         self.lock().remove(id);
     }
 
@@ -86,7 +82,7 @@ impl Registry {
         living.collect()
     }
 
-    fn served_models(&self, now: Duration) -> BTreeSet<String> {
+    pub(super) fn served_models(&self, now: Duration) -> BTreeSet<String> {
         let workers = self.lock();
         let living = workers.values().filter(|one| now < one.until);
         served(living.map(|one| &one.worker))
@@ -103,7 +99,7 @@ fn millis(span: Duration) -> u64 {
 
 /// Writes the row of a worker.
 #[derive(Debug)]
-struct WriteRow {
+pub(super) struct WriteRow {
     pub(super) worker: Announcement,
     for_ms: u64,
 }
@@ -133,7 +129,7 @@ impl WriterStep for WriteRow {
 
 /// Removes the row of a worker.
 #[derive(Debug)]
-struct RemoveRow(pub(super) String);
+pub(super) struct RemoveRow(pub(super) String);
 
 impl WriterStep for RemoveRow {
     type Output = ();
@@ -190,33 +186,4 @@ pub(super) fn written(conn: &Connection, now_ms: UnixMs) -> Done<Vec<LivingWorke
         });
     }
     Ok(living)
-}
-
-#[async_trait]
-impl Workers for SqliteStore {
-    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
-        let (now, length) = (self.clock.steady(), Duration::from_millis(for_ms));
-        if self.workers.announce(worker, length, now) {
-            let worker = worker.clone();
-            let id = worker.id.clone();
-            self.writer.call(WriteRow { worker, for_ms }).await?;
-            self.workers.note_written(&id, now);
-        }
-        Ok(())
-    }
-
-    async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
-        self.workers.withdraw(id);
-        self.writer.call(RemoveRow(id.to_owned())).await
-    }
-
-    async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
-        let read = |readers: &Readers, _: &Memory| readers.running();
-        let running = self.read(None, read).await?;
-        Ok(self.workers.living(self.clock.steady(), &running))
-    }
-
-    async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
-        Ok(self.workers.served_models(self.clock.steady()))
-    }
 }
