@@ -101,7 +101,7 @@ fn millis(span: Duration) -> u64 {
 #[derive(Debug)]
 pub(super) struct WriteRow {
     pub(super) worker: Announcement,
-    for_ms: u64,
+    pub(super) for_ms: u64,
 }
 
 impl WriterStep for WriteRow {
