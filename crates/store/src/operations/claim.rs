@@ -2,7 +2,7 @@
 
 use crate::backend::{Channel, Needs, Operation, Transaction};
 use crate::lease::LeasedChange;
-use crate::queue::Claiming;
+use crate::queue::{Claiming, Index};
 use crate::{Claim, ClaimRequest};
 
 impl Operation for ClaimRequest {
@@ -53,7 +53,7 @@ async fn begin<'r, T: Transaction>(
         return Ok(None);
     }
     let awaited = tx.awaited(request).await?;
-    let running = tx.claimable().into_iter().flat_map(|queue| queue.running());
+    let running = tx.claimable().into_iter().flat_map(Index::running);
     let running = running.map(|record| &**record);
     Ok(Some(Claiming::begin(
         request,
