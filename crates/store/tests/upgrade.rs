@@ -296,7 +296,7 @@ fn assert_task(row: &Row, task: &Task) {
         State::Running => assert_eq!(row[2], "running", "{case}"),
         State::Expired => assert_eq!(row[2], "expired", "{case}"),
         State::Failed(failure) => {
-            assert_eq!(failure.code, json(&row[12])["code"].as_str().unwrap())
+            assert_eq!(failure.code, json(&row[12])["code"].as_str().unwrap());
         }
         State::Completed(artifact) => {
             let stored = json(&row[11]);

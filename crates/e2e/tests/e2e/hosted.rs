@@ -86,7 +86,7 @@ fn an_engine_in_a_process_keeps_to_what_every_engine_must() {
         }),
         open: Open {
             kind: Some("storyboard".to_owned()),
-            ..Open::new("boxed", json!({"threads": 1}))
+            ..Open::new("boxed", json!({}))
         },
         promises: None,
         devices: Vec::new(),
