@@ -54,10 +54,11 @@ pub(super) fn value(stored: ValueRef<'_>) -> Result<Value, Unreadable> {
     Ok(match stored {
         ValueRef::Null => Value::Int(None),
         ValueRef::Integer(number) => Value::Int(Some(number)),
-        ValueRef::Text(text) => {
-            let text = std::str::from_utf8(text).map_err(|error| Unreadable(error.to_string()))?;
-            Value::Text(Some(text.to_owned()))
-        }
+        // A damaged text is no text: only what reads it as one fails, not its neighbours.
+        ValueRef::Text(text) => match std::str::from_utf8(text) {
+            Ok(text) => Value::Text(Some(text.to_owned())),
+            Err(_) => Value::Bytes(Some(text.to_vec())),
+        },
         ValueRef::Blob(bytes) => Value::Bytes(Some(bytes.to_vec())),
         ValueRef::Real(_) => return Err(Unreadable("a column holds a fraction".to_owned())),
     })
