@@ -132,7 +132,8 @@ fn mark(origin: Origin, options: &PostgresOptions) -> Statement {
          VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) \
          ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at_ms = excluded.at_ms \
          RETURNING at_ms, txid_current() AS transaction, set_config('statement_timeout', $3, true), \
-         set_config('idle_in_transaction_session_timeout', $3, true), {SYNCED}"
+         set_config('idle_in_transaction_session_timeout', $3, true), \
+         set_config('jit', 'off', true), {SYNCED}"
     ))
     .int(origin.lane)
     .int(origin.batch)

@@ -78,10 +78,10 @@ impl Connection {
 
     async fn query(&self, statement: Statement) -> Result<Vec<Row>, StoreError> {
         let asked = async {
-            let rows = match self.session().await?.run(&statement).await {
+            let rows = match self.session().await?.read(&statement).await {
                 Err(error) if is_outdated(&error) => {
                     *self.session.lock().await = None;
-                    self.session().await?.run(&statement).await
+                    self.session().await?.read(&statement).await
                 }
                 rows => rows,
             };

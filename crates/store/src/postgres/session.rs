@@ -7,11 +7,11 @@ use std::io;
 use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, join4};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_postgres::{Client, Error, Row};
 
-use super::statement::Statement;
+use super::statement::{BEGIN, Statement};
 
 /// How the driver calls what the server has planned.
 type Name = tokio_postgres::Statement;
@@ -47,6 +47,24 @@ impl Session {
             Use::New => self.name(statement).await?,
         };
         statement.run_as(self, &name).await
+    }
+
+    /// As [`Self::run`], outside a transaction. A connection through a pooler keeps no setting of ours, so the query
+    /// brings `jit = off` along, in a transaction of its own: of a query over several tables the server may expect more
+    /// than it finds, and compile for a second what it then does in a millisecond.
+    pub(super) async fn read(&self, statement: &Statement) -> Result<Vec<Row>, Error> {
+        if self.names.is_some() {
+            return self.run(statement).await;
+        }
+        let [begin, setting, end] = [BEGIN, "SET LOCAL jit = off", "COMMIT"].map(Statement::new);
+        // Each is sent when it is polled first, so that nothing of another caller comes between.
+        let sent = join4(
+            begin.run(self),
+            setting.run(self),
+            statement.run(self),
+            end.run(self),
+        );
+        sent.await.2
     }
 
     /// Sends all of these at once, and returns the rows of each. They are done in order; after a failure in a

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kinora_contract::{ManualClock, State};
 use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
-use kinora_store::conformance::fixtures::NOW;
+use kinora_store::conformance::fixtures::{NOW, id};
 use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, migrate, open};
 use kinora_test_postgres::{Pooler, Server, Settings};
 
@@ -14,8 +14,12 @@ use crate::harness::exact;
 
 /// A server that logs each statement with its name, and a store in it.
 async fn logging() -> (Server, String) {
+    logging_by(&["log_statement=all"]).await
+}
+
+async fn logging_by(settings: &[&str]) -> (Server, String) {
     let server = Server::start(Settings {
-        more: vec!["log_statement=all".to_owned()],
+        more: settings.iter().map(|&one| one.to_owned()).collect(),
         ..Settings::default()
     });
     let url = server.database();
@@ -112,5 +116,38 @@ async fn nothing_has_a_name_behind_a_pooler_that_nobody_told_of() {
             work(site, first + 200 * ignored.len() as u64).await;
         }
         assert_eq!(named_uses(&server), 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_server_compiles_no_statement_that_reads_tasks() {
+    let (server, url) = logging_by(&[
+        "session_preload_libraries=auto_explain",
+        "auto_explain.log_min_duration=0",
+        "auto_explain.log_analyze=on",
+        "jit_above_cost=0",
+    ])
+    .await;
+    let pooled = Some(DirectAddress(url.clone()));
+    for (listen_at, first) in [(None, 1), (pooled, 101)] {
+        let options = PostgresOptions {
+            listen_at,
+            ..exact()
+        };
+        let site = opened(&url, options).await;
+        let before = server.log().len();
+        let next = work(&site, first).await;
+        site.submit(next, "one").await;
+        let positions = site.tasks.positions(&[id(next)]).await.unwrap();
+        assert_eq!(positions, [Some(0)]);
+        let claim = site.claim_one().await;
+        site.complete(&claim).await.unwrap();
+        let log = server.log();
+        // Those that read no table are not worth a setting.
+        let plans = log[before..].split("Query Text: ").skip(1);
+        let plans: Vec<&str> = plans.filter(|plan| plan.contains("tasks")).collect();
+        assert!(plans.iter().any(|plan| plan.contains("WITH RECURSIVE")));
+        let compiled = plans.into_iter().find(|plan| plan.contains("JIT:"));
+        assert_eq!(compiled, None);
     }
 }
