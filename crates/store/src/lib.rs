@@ -17,6 +17,7 @@ mod chores;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod driver;
+mod effects;
 #[cfg(feature = "faulty")]
 pub mod faulty;
 mod fetch;

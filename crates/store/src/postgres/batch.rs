@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use kinora_contract::lifecycle::{CallOff, Effects, Event, Record, Refused};
+use kinora_contract::lifecycle::{Effects, Event, Record, Refused};
 use kinora_contract::{ID_AHEAD_MS_MAX, TaskId, UnixMs};
 
 use super::fault::{Done, Fault, corrupt};
@@ -17,11 +17,12 @@ use super::runs::Runs;
 use super::session::Session;
 use super::statement::Statement;
 use super::totals::Totals;
+use crate::StoreError;
 use crate::backend::KeyBinding;
+use crate::effects::PendingEffects;
 use crate::operators::Tallies;
 use crate::present::Present;
 use crate::queue::{Change, Index, alone};
-use crate::{Callback, StoreError};
 
 /// An open transaction.
 pub(super) struct Batch<'a> {
@@ -137,11 +138,7 @@ pub(super) struct Queue {
 /// Rows to add beside the tasks.
 #[derive(Debug, Default)]
 pub(super) struct New {
-    pub(super) files: Vec<String>,
-    pub(super) call_offs: Vec<CallOff>,
-    /// Ended tasks, each with its project.
-    pub(super) ended: Vec<(TaskId, String)>,
-    pub(super) callbacks: Vec<(TaskId, Callback)>,
+    pub(super) effects: PendingEffects,
     pub(super) previews: BTreeMap<TaskId, Arc<[u8]>>,
     pub(super) bindings: Vec<NewBinding>,
     pub(super) tallies: Tallies,
@@ -248,10 +245,7 @@ impl Batch<'_> {
     }
 
     fn follow(&mut self, project: &str, effects: Effects) {
-        let ended = effects.ended.map(|task| (task, project.to_owned()));
-        self.new.ended.extend(ended);
-        self.new.files.extend(effects.garbage);
-        self.new.call_offs.extend(effects.call_off);
+        self.new.effects.add(project, &effects);
         if let Some(ending) = effects.ending {
             self.new.tallies.add(&ending);
             self.project(&ending.project).has_endings = true;

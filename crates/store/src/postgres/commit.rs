@@ -14,7 +14,6 @@ use crate::TallyRow;
 use crate::queue::Change;
 use crate::sql::Dialect;
 use crate::stored::int;
-use crate::tables::{chores, webhooks};
 
 /// The changes of a committed transaction.
 #[derive(Debug, Default)]
@@ -154,19 +153,8 @@ impl Batch<'_> {
         if !new.bindings.is_empty() {
             statements.push(bind_keys(new.bindings));
         }
-        let mut call_offs = new.call_offs;
-        if !new.files.is_empty() {
-            statements.push(chores::add_files(Dialect::Postgres, &new.files).into());
-        }
-        call_offs.sort_unstable_by_key(|one| one.task);
-        let call_offs = call_offs.iter();
-        statements.extend(call_offs.map(|one| chores::add_call_off(Dialect::Postgres, one).into()));
-        let callbacks = new.callbacks.into_iter();
-        statements.extend(callbacks.map(|(task, to)| webhooks::note_callback(task, &to).into()));
-        if !new.ended.is_empty() {
-            let ends = webhooks::add_ends(Dialect::Postgres, &new.ended);
-            statements.extend(ends.map(Statement::from));
-        }
+        let effects = new.effects.queries(Dialect::Postgres);
+        statements.extend(effects.into_iter().map(Statement::from));
         for (task, picture) in new.previews {
             let put = Statement::new(
                 "INSERT INTO previews (task, picture) VALUES ($1, $2) \

@@ -105,7 +105,7 @@ impl Transaction for Batch<'_> {
                 ..Sums::default()
             };
             self.add_sums(row.try_get(0)?, sums);
-            self.new.files.extend(files(row.try_get(1)?));
+            self.new.effects.add_files(&files(row.try_get(1)?));
         }
         Ok(())
     }
@@ -163,8 +163,9 @@ impl Transaction for Batch<'_> {
     }
 
     fn insert(&mut self, record: Arc<Record>, callback: Option<&Callback>) -> Done<()> {
-        let callback = callback.map(|callback| (record.task.id, callback.clone()));
-        self.new.callbacks.extend(callback);
+        if let Some(callback) = callback {
+            self.new.effects.add_callback(record.task.id, callback);
+        }
         Batch::insert(self, &record);
         Ok(())
     }

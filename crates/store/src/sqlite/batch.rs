@@ -11,11 +11,12 @@ use rusqlite::Connection;
 use super::fault::{Done, Fault};
 use super::rows::int;
 use super::{rows, script};
+use crate::effects::{EffectsMark, PendingEffects};
 use crate::operators::Tallies;
 use crate::present::Present;
 use crate::queue::{Change, Index, alone};
-use crate::sql::{Dialect, Query};
-use crate::tables::{chores, tallies, webhooks};
+use crate::sql::Dialect;
+use crate::tables::tallies;
 use crate::usages::{Charge, Usages};
 
 /// An open transaction, with the queue as it will stand after it.
@@ -27,6 +28,7 @@ pub(super) struct Batch<'a> {
     changes: Vec<Change>,
     charges: Vec<Charge>,
     endings: Vec<Ending>,
+    pub(super) effects: PendingEffects,
     erases: bool,
 }
 
@@ -36,6 +38,7 @@ pub(super) struct Mark {
     changes: usize,
     charges: usize,
     endings: usize,
+    effects: EffectsMark,
 }
 
 impl<'a> Batch<'a> {
@@ -47,6 +50,7 @@ impl<'a> Batch<'a> {
             changes: Vec::new(),
             charges: Vec::new(),
             endings: Vec::new(),
+            effects: PendingEffects::default(),
             erases: false,
         }
     }
@@ -114,7 +118,7 @@ impl<'a> Batch<'a> {
     /// Adds a record.
     pub(super) fn insert(&mut self, record: Arc<Record>) -> Done<()> {
         rows::add(self.conn, &record)?;
-        self.follow(&record.task.project, &Effects::of(None, Some(&record)))?;
+        self.follow(&record.task.project, &Effects::of(None, Some(&record)));
         self.note(record.task.id, Some(record));
         Ok(())
     }
@@ -138,12 +142,12 @@ impl<'a> Batch<'a> {
                 tasks: 0,
                 ..transition.effects
             };
-            self.follow(project, &effects)?;
+            self.follow(project, &effects);
             self.remove(before.task.id, int(before.seq))?;
             return Ok(Ok(None));
         };
         rows::store(self.conn, before, &after)?;
-        self.follow(project, &transition.effects)?;
+        self.follow(project, &transition.effects);
         self.note(after.task.id, Some(after.clone()));
         Ok(Ok(Some(after)))
     }
@@ -187,30 +191,12 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Stores the effects of a change.
-    pub(super) fn follow(&mut self, project: &str, effects: &Effects) -> Done<()> {
-        self.record_garbage(&effects.garbage)?;
-        if let Some(call_off) = &effects.call_off {
-            self.run(&chores::add_call_off(Dialect::Sqlite, call_off))?;
-        }
-        if let Some(task) = effects.ended {
-            let ended = [(task, project.to_owned())];
-            for query in webhooks::add_ends(Dialect::Sqlite, &ended) {
-                self.run(&query)?;
-            }
-        }
+    /// Collects the effects of a change.
+    pub(super) fn follow(&mut self, project: &str, effects: &Effects) {
+        self.effects.add(project, effects);
         self.erases |= effects.erases;
         self.endings.extend(effects.ending.clone());
         self.charge(Charge::of(project, effects.bytes, effects.tasks));
-        Ok(())
-    }
-
-    /// Records files for removal.
-    pub(super) fn record_garbage(&self, keys: &[String]) -> Done<()> {
-        if !keys.is_empty() {
-            self.run(&chores::add_files(Dialect::Sqlite, keys))?;
-        }
-        Ok(())
     }
 
     /// Runs the part of an operation that handles one row. Damage undoes only that part, and is
@@ -233,10 +219,6 @@ impl<'a> Batch<'a> {
 
     fn control(&self, statement: &str) -> Done<()> {
         Ok(control(self.conn, statement)?)
-    }
-
-    fn run(&self, query: &Query) -> Done<()> {
-        script::run(self.conn, query).map(drop)
     }
 
     /// Removes a task with a damaged row from the queue, even if the transaction fails: otherwise
@@ -273,9 +255,10 @@ impl<'a> Batch<'a> {
         self.erases
     }
 
-    /// Writes the sums and counters of the transaction, as its last step. If it changed anything,
+    /// Writes the effects, sums and counters of the transaction, as its last step. If it changed anything,
     /// its `jobs` count as changes.
-    pub(super) fn write_sums(&self, jobs: u64, rows_before: u64) -> Done<u64> {
+    pub(super) fn write_rest(&self, jobs: u64, rows_before: u64) -> Done<u64> {
+        self.write_effects()?;
         self.write_usage()?;
         let tallies: Tallies = self.endings.iter().collect();
         for row in tallies.rows() {
@@ -287,6 +270,14 @@ impl<'a> Batch<'a> {
         let changes = self.standing.changes.saturating_add(jobs);
         rows::set_counter(self.conn, "changes", changes)?;
         Ok(changes)
+    }
+
+    /// Writes the effects of all changes.
+    pub(super) fn write_effects(&self) -> Done<()> {
+        for query in self.effects.queries(Dialect::Sqlite) {
+            script::run(self.conn, &query)?;
+        }
+        Ok(())
     }
 
     /// Keeps the written sums after the commit.
@@ -310,6 +301,7 @@ impl<'a> Batch<'a> {
             changes: self.changes.len(),
             charges: self.charges.len(),
             endings: self.endings.len(),
+            effects: self.effects.mark(),
         }
     }
 
@@ -322,6 +314,7 @@ impl<'a> Batch<'a> {
             self.standing.usages.charge(&charge.reversed());
         }
         self.endings.truncate(mark.endings);
+        self.effects.undo_to(mark.effects);
         self.standing.newest.clear();
     }
 

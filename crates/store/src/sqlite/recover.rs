@@ -126,6 +126,7 @@ fn requeue(
             requeued.map(|_| ())
         })
         .and_then(|()| deliveries::end_leases(batch.conn))
+        .and_then(|()| batch.write_effects())
         .and_then(|()| Ok(batch.conn.execute_batch("COMMIT")?));
     let Err(fault) = requeued else {
         return Ok(batch.into_changes());

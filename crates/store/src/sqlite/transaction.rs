@@ -16,7 +16,6 @@ use crate::backend::{KeyBinding, Transaction, TransactionFault};
 use crate::present::Present;
 use crate::queue::{Index, alone};
 use crate::sql::{Dialect, Query, Row};
-use crate::tables::webhooks;
 use crate::task::Load;
 use crate::usages::Charge;
 use crate::{
@@ -89,7 +88,7 @@ impl Transaction for Batch<'_> {
             return Ok(None);
         };
         let files = rows::files(artifact.as_deref());
-        self.record_garbage(&files)?;
+        self.effects.add_files(&files);
         self.remove(id, seq)?;
         Ok(Some(files))
     }
@@ -98,7 +97,7 @@ impl Transaction for Batch<'_> {
         let Some((seq, artifact)) = unreadable(self.conn, id, None)? else {
             return Ok(());
         };
-        self.record_garbage(&rows::files(artifact.as_deref()))?;
+        self.effects.add_files(&rows::files(artifact.as_deref()));
         self.erase();
         let project: Option<String> = self
             .conn
@@ -153,8 +152,7 @@ impl Transaction for Batch<'_> {
 
     fn insert(&mut self, record: Arc<Record>, callback: Option<&Callback>) -> Done<()> {
         if let Some(callback) = callback {
-            let add = webhooks::note_callback(record.task.id, callback);
-            script::run(self.conn, &add)?;
+            self.effects.add_callback(record.task.id, callback);
         }
         Batch::insert(self, record)
     }

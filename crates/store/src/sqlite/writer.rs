@@ -359,7 +359,7 @@ impl State {
         let mut batch = Batch::new(&mut self.conn, &mut self.standing, self.clock.read());
         let done = run(&mut batch, jobs).and_then(|failures| {
             kinora_crash::point("store.before_commit");
-            let changes = batch.write_sums(jobs.len() as u64, rows_before)?;
+            let changes = batch.write_rest(jobs.len() as u64, rows_before)?;
             control(batch.conn, "COMMIT")?;
             kinora_crash::point("store.after_commit");
             batch.settle(changes);

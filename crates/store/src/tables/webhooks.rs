@@ -127,10 +127,10 @@ fn state(row: &Row, at: usize) -> Result<DeliveryState, Unreadable> {
     DeliveryState::named(&name).ok_or_else(unknown)
 }
 
-/// Notes that the callback of this task must receive its end.
-pub(crate) fn note_callback(task: TaskId, callback: &Callback) -> Query {
-    let note = "INSERT INTO deliveries (event, task, webhook, url, state) VALUES ($1, $2, $3, $4, 'waiting')";
-    Query::new(note)
+/// Records that the callback of this task must receive its end.
+pub(crate) fn add_callback(task: TaskId, callback: &Callback) -> Query {
+    let add = "INSERT INTO deliveries (event, task, webhook, url, state) VALUES ($1, $2, $3, $4, 'waiting')";
+    Query::new(add)
         .bind(event_id(task))
         .bind(task.to_string())
         .bind(&callback.webhook)

@@ -1,0 +1,86 @@
+//! The effects of a transaction's changes beside the tasks: chores and deliveries. They are collected
+//! while operations run, and written together at the end, so that their statements cost a commit
+//! rather than each change.
+
+use kinora_contract::TaskId;
+use kinora_contract::lifecycle::{CallOff, Effects};
+
+use crate::Callback;
+use crate::sql::{Dialect, Query};
+use crate::tables::{chores, webhooks};
+
+/// What the end of a transaction adds to the side tables.
+#[derive(Debug, Default)]
+pub(crate) struct PendingEffects {
+    /// Keys of files to remove.
+    files: Vec<String>,
+    call_offs: Vec<CallOff>,
+    callbacks: Vec<(TaskId, Callback)>,
+    /// Ended tasks, each with its project.
+    ended: Vec<(TaskId, String)>,
+}
+
+/// A position in [`PendingEffects`], to which a failed operation is undone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct EffectsMark {
+    files: usize,
+    call_offs: usize,
+    callbacks: usize,
+    ended: usize,
+}
+
+impl PendingEffects {
+    /// Adds the effects of a change to a task of this project.
+    pub(crate) fn add(&mut self, project: &str, effects: &Effects) {
+        self.add_files(&effects.garbage);
+        self.call_offs.extend(effects.call_off.clone());
+        let ended = effects.ended.map(|task| (task, project.to_owned()));
+        self.ended.extend(ended);
+    }
+
+    /// Adds files to remove.
+    pub(crate) fn add_files(&mut self, keys: &[String]) {
+        self.files.extend_from_slice(keys);
+    }
+
+    /// Adds the callback that will receive the end of a new task.
+    pub(crate) fn add_callback(&mut self, task: TaskId, callback: &Callback) {
+        self.callbacks.push((task, callback.clone()));
+    }
+
+    /// The statements that write everything, in the order in which all processes take the locks.
+    pub(crate) fn queries(&self, dialect: Dialect) -> Vec<Query> {
+        let mut queries = Vec::new();
+        if !self.files.is_empty() {
+            queries.push(chores::add_files(dialect, &self.files));
+        }
+        let mut call_offs: Vec<&CallOff> = self.call_offs.iter().collect();
+        call_offs.sort_unstable_by_key(|one| one.task);
+        let call_offs = call_offs.into_iter();
+        queries.extend(call_offs.map(|one| chores::add_call_off(dialect, one)));
+        let callbacks = self.callbacks.iter();
+        queries.extend(callbacks.map(|(task, to)| webhooks::add_callback(*task, to)));
+        if !self.ended.is_empty() {
+            queries.extend(webhooks::add_ends(dialect, &self.ended));
+        }
+        queries
+    }
+
+    /// The current position.
+    pub(crate) const fn mark(&self) -> EffectsMark {
+        EffectsMark {
+            files: self.files.len(),
+            call_offs: self.call_offs.len(),
+            callbacks: self.callbacks.len(),
+            ended: self.ended.len(),
+        }
+    }
+
+    /// Forgets what was added after `mark`.
+    pub(crate) fn undo_to(&mut self, mark: EffectsMark) {
+        self.files.truncate(mark.files);
+        self.call_offs.truncate(mark.call_offs);
+        self.callbacks.truncate(mark.callbacks);
+        self.ended.truncate(mark.ended);
+    }
+}
