@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kinora_store::{Lease, Stores, Work};
+use kinora_contract::Task;
+use kinora_store::{Insertion, Lease, Stores, Work};
 use kinora_test_postgres::Server;
 
 use crate::Failure;
@@ -17,6 +18,8 @@ const PROCESSES: u64 = 4;
 /// Tasks that each slot has had at the end of a round.
 const CLAIMS_PER_ROUND: usize = 8;
 const PROJECTS: u64 = 7;
+/// Tasks that each client polls in turn.
+const POLLED_EACH: usize = 10;
 /// Connections that send raw batches: together as many rows at a time as there are clients.
 const BATCHERS: u32 = 4;
 
@@ -29,7 +32,7 @@ pub(crate) async fn measure(kind: Kind) -> Result<(), Failure> {
         if let Backing::Server(server) = &backing {
             raw_inserts(server, &url, clients);
         }
-        inserts(&stores, clients).await?;
+        let accepted = inserts(&stores, clients).await?;
         if Some(&clients) == CLIENTS.last() {
             claims(std::slice::from_ref(&stores)).await?;
             claims_and_finishes(&stores).await?;
@@ -40,7 +43,7 @@ pub(crate) async fn measure(kind: Kind) -> Result<(), Failure> {
                 }
                 claims(&processes).await?;
             }
-            polls(&stores, WORKERS).await?;
+            polls(&stores, accepted, WORKERS).await?;
             if let Backing::Server(server) = &backing {
                 raw_selects(server, &url);
             }
@@ -68,23 +71,28 @@ fn raw_selects(server: &Server, url: &str) {
     println!("| raw select of one row, `pgbench` | 64 | {rate:.0} | | |");
 }
 
-async fn inserts(stores: &Stores, clients: u64) -> Result<(), Failure> {
+/// Returns the accepted tasks, in no order.
+async fn inserts(stores: &Stores, clients: u64) -> Result<Vec<Arc<Task>>, Failure> {
     let each = (0..clients).map(|client| {
         let tasks = stores.tasks.clone();
         tokio::spawn(async move {
-            let (begun, mut waits) = (Instant::now(), Vec::new());
+            let (begun, mut accepted) = (Instant::now(), Vec::new());
             let project = format!("project-{}", client % PROJECTS);
             while begun.elapsed() < LENGTH {
-                let number = (waits.len() as u64) * 1_000 + client;
+                let number = (accepted.len() as u64) * 1_000 + client;
                 let sent = Instant::now();
-                tasks.insert(task(id(number), &project)).await?;
-                waits.push(sent.elapsed());
+                let Insertion::Inserted(task) = tasks.insert(task(id(number), &project)).await?
+                else {
+                    return Err("a task is refused".into());
+                };
+                accepted.push((sent.elapsed(), task));
             }
-            Ok::<_, Failure>(waits)
+            Ok::<_, Failure>(accepted)
         })
     });
-    report("durable submit", clients, LENGTH, gathered(each).await?);
-    Ok(())
+    let (waits, accepted) = gathered(each).await?.into_iter().unzip();
+    report("durable submit", clients, LENGTH, waits);
+    Ok(accepted)
 }
 
 /// Claims by the slots of one worker that each ask for one task, and finish it before they ask for the next.
@@ -171,19 +179,26 @@ async fn finished(work: &Arc<dyn Work>, lease: &Lease) -> Result<(), Failure> {
     Ok(work.finish(lease, Ok(artifact()), 1_000_000).await?)
 }
 
-/// Polls of waiting tasks, with their positions.
-async fn polls(stores: &Stores, clients: u64) -> Result<(), Failure> {
+/// Polls of tasks that were accepted last, and so still wait, with their positions.
+async fn polls(stores: &Stores, mut accepted: Vec<Arc<Task>>, clients: u64) -> Result<(), Failure> {
+    accepted.sort_unstable_by_key(|task| std::cmp::Reverse(task.id));
     let each = (0..clients).map(|client| {
         let tasks = stores.tasks.clone();
+        let asked = accepted
+            .iter()
+            .skip(client as usize)
+            .step_by(clients as usize);
+        let asked: Vec<_> = asked.take(POLLED_EACH).cloned().collect();
         tokio::spawn(async move {
             let (begun, mut waits) = (Instant::now(), Vec::new());
-            let project = format!("project-{}", client % PROJECTS);
-            while begun.elapsed() < LENGTH {
-                let asked = id((waits.len() as u64 % 10) * 1_000 + client);
+            for task in asked.iter().cycle() {
+                if begun.elapsed() >= LENGTH {
+                    break;
+                }
                 let sent = Instant::now();
-                let found = tasks.poll(&project, asked).await?;
+                let found = tasks.poll(&task.project, task.id).await?;
                 found.ok_or("a task is missing")?;
-                tasks.positions(&[asked]).await?;
+                tasks.positions(&[task.id]).await?;
                 waits.push(sent.elapsed());
                 // What is in memory is answered at once, and would let nobody else go on.
                 tokio::task::yield_now().await;

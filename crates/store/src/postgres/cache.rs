@@ -34,7 +34,7 @@
 //! If the entry of an unfinished task simply ended after 200 ms, every poll that came next would wait for
 //! a query: five times a second for each task, and behind the queries of all others. So the first poll
 //! in the second half of that time still answers from the entry, and also begins a query that nobody
-//! waits for ([`Cache::begin_refresh`]). An example, of a task that a client polls every 30 ms:
+//! waits for ([`Cache::poll`]). An example, of a task that a client polls every 30 ms:
 //!
 //! | time | event | shown |
 //! |---|---|---|
@@ -105,6 +105,24 @@ struct Entry {
     is_refreshing: bool,
 }
 
+impl Entry {
+    /// What is shown of it at this age; `None` if it is too old, or nothing is known.
+    fn shown(
+        &self,
+        age: Duration,
+        ended_max: Duration,
+        unfinished_max: Duration,
+    ) -> Option<Option<Arc<Record>>> {
+        let (record, age_max) = match &self.state {
+            Known::Task(record) if record.is_terminal() => (Some(record), ended_max),
+            Known::Task(record) => (Some(record), unfinished_max),
+            Known::Absent => (None, ended_max),
+            Known::Nothing => return None,
+        };
+        (age < age_max).then(|| record.cloned())
+    }
+}
+
 #[derive(Clone, Debug)]
 enum Known {
     Task(Arc<Record>),
@@ -158,26 +176,20 @@ impl Cache {
         self.look(id, self.age_max, Duration::ZERO)
     }
 
-    /// The same, and an unfinished task as a poll may show it.
-    pub(super) fn poll(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
-        self.look(id, self.age_max, self.polled_age_max)
-    }
-
-    /// For a query that is to replace the entry of an unfinished task before its time ends; `None` while that is more
-    /// than half its time away, or another such query is on its way.
-    pub(super) fn begin_refresh(&self, id: TaskId) -> Option<Begun> {
+    /// The same, and an unfinished task as a poll may show it. A poll in the second half of an entry's time is also told
+    /// to begin a query that replaces the entry; one at a time.
+    pub(super) fn poll(&self, id: TaskId) -> Option<(Option<Arc<Record>>, Option<Begun>)> {
         let now = self.clock.steady();
         let mut entries = self.entries();
         let entry = entries.by_id.get_mut(&id)?;
-        let is_due = now.saturating_sub(entry.at) >= self.polled_age_max / 2;
-        if !is_due || entry.is_refreshing || !entry.state.is_unfinished() {
-            return None;
+        let age = now.saturating_sub(entry.at);
+        let shown = entry.shown(age, self.age_max, self.polled_age_max)?;
+        let is_due = entry.state.is_unfinished() && age >= self.polled_age_max / 2;
+        if !is_due || std::mem::replace(&mut entry.is_refreshing, true) {
+            return Some((shown, None));
         }
-        entry.is_refreshing = true;
-        Some(Begun {
-            event: entries.next_event(),
-            at: now,
-        })
+        let event = entries.next_event();
+        Some((shown, Some(Begun { event, at: now })))
     }
 
     /// An ended task or its absence, as it was known last: while the server cannot be asked.
@@ -194,14 +206,7 @@ impl Cache {
         let entries = self.entries();
         let entry = entries.by_id.get(&id)?;
         let age = self.clock.steady().saturating_sub(entry.at);
-        match &entry.state {
-            Known::Task(record) if record.is_terminal() => {
-                (age < ended_max).then(|| Some(record.clone()))
-            }
-            Known::Task(record) => (age < unfinished_max).then(|| Some(record.clone())),
-            Known::Absent => (age < ended_max).then_some(None),
-            Known::Nothing => None,
-        }
+        entry.shown(age, ended_max, unfinished_max)
     }
 
     /// Makes room for an unfinished task that is going to be read for a poll.

@@ -143,8 +143,8 @@ impl Reader {
     /// The same for a poll, which may see an unfinished task as it was a moment ago
     /// ([`crate::PostgresOptions::polled_ms_max`]).
     pub(super) async fn poll(&self, id: TaskId) -> Found {
-        if let Some(known) = self.shared.cache.poll(id) {
-            if let Some(begun) = self.shared.cache.begin_refresh(id) {
+        if let Some((known, refresh)) = self.shared.cache.poll(id) {
+            if let Some(begun) = refresh {
                 // Where too many callers wait already, the next poll waits as well.
                 let _ = self.asks.try_send((id, Asker::Cache(begun)));
             }

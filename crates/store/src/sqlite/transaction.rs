@@ -221,8 +221,8 @@ impl Transaction for Batch<'_> {
         Ok(lost.map(|record| (record.task.id, record)).collect())
     }
 
-    async fn late(&mut self, _: &SweepRequest, _: UnixMs) -> Done<Vec<Arc<Record>>> {
-        Ok(self.queue().records().cloned().collect())
+    async fn late(&mut self, request: &SweepRequest, now_ms: UnixMs) -> Done<Vec<Arc<Record>>> {
+        Ok(request.late(self.queue().records(), now_ms))
     }
 
     async fn due(&mut self, phase: Phase, until_ms: UnixMs, limit: usize) -> Done<Vec<TaskId>> {

@@ -29,7 +29,12 @@ fn ended() -> Arc<Record> {
 }
 
 fn progress(cache: &Cache) -> Option<u8> {
-    Some(cache.poll(id(1))??.task.progress)
+    Some(cache.poll(id(1))?.0?.task.progress)
+}
+
+/// The query that a poll is told to begin.
+fn refresh(cache: &Cache) -> Option<Begun> {
+    cache.poll(id(1))?.1
 }
 
 /// A poll that finds this.
@@ -66,18 +71,18 @@ fn one_query_replaces_an_unfinished_task_before_its_time_ends() {
     let (clock, cache) = cache();
     poll(&cache, seen(1));
     clock.advance(99);
-    assert!(cache.begin_refresh(id(1)).is_none());
+    assert!(refresh(&cache).is_none());
     clock.advance(1);
-    let begun = cache.begin_refresh(id(1)).unwrap();
-    assert!(cache.begin_refresh(id(1)).is_none());
+    let begun = refresh(&cache).unwrap();
+    assert!(refresh(&cache).is_none());
     clock.advance(50);
     assert_eq!(progress(&cache), Some(1));
     cache.offer(id(1), Some(seen(2)), begun);
     // Its age counts from the start of the query.
     clock.advance(49);
-    assert!(cache.begin_refresh(id(1)).is_none());
+    assert!(refresh(&cache).is_none());
     clock.advance(1);
-    assert!(cache.begin_refresh(id(1)).is_some());
+    assert!(refresh(&cache).is_some());
     // That one has no answer.
     clock.advance(99);
     assert_eq!(progress(&cache), Some(2));
@@ -90,14 +95,14 @@ fn a_query_that_began_before_a_commit_refreshes_nothing() {
     let (clock, cache) = cache();
     poll(&cache, seen(1));
     clock.advance(100);
-    let begun = cache.begin_refresh(id(1)).unwrap();
+    let begun = refresh(&cache).unwrap();
     commit(&cache, Some(seen(2)), cache.begin());
     cache.offer(id(1), Some(seen(1)), begun);
     assert_ne!(progress(&cache), Some(1));
     // What cannot change needs no query.
     commit(&cache, Some(ended()), cache.begin());
     clock.advance(100);
-    assert!(cache.begin_refresh(id(1)).is_none());
+    assert!(refresh(&cache).is_none());
 }
 
 #[test]
@@ -118,7 +123,7 @@ fn what_this_process_does_is_shown_at_once() {
     commit(&cache, Some(ended()), cache.begin());
     assert!(matches!(cache.get(id(1)), Some(Some(_))));
     commit(&cache, None, cache.begin());
-    assert!(matches!(cache.poll(id(1)), Some(None)));
+    assert!(matches!(cache.poll(id(1)), Some((None, _))));
 }
 
 #[test]
@@ -218,7 +223,7 @@ fn of_two_answers_at_the_same_time_equal_ones_count() {
     clock.advance(150);
     poll(&cache, seen(1));
     clock.advance(150);
-    assert!(Arc::ptr_eq(&first, &cache.poll(id(1)).unwrap().unwrap()));
+    assert!(Arc::ptr_eq(&first, &cache.poll(id(1)).unwrap().0.unwrap()));
     // Of different ones nobody knows the later.
     let (one, other) = (cache.begin(), cache.begin());
     cache.offer(id(1), Some(seen(3)), other);
