@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::path_id::PathId;
 use crate::refusals::{OfEdits, OfRemix};
 use crate::state::SharedApi;
-use crate::submit::{Submit, accept};
+use crate::submit::{Endpoint, accept};
 
 /// The name of the endpoint in traces: method and route.
 const EDITS: &str = "POST /v1/videos/edits";
@@ -46,7 +46,11 @@ pub(crate) async fn edits(
 ) -> Result<Response, ApiError> {
     let sent = body::fields(&headers, body).await?;
     let request = edits_request(sent, &api.catalog)?;
-    let accepted = accept(&api, &key.key, &headers, &request, EDITS).await;
+    let endpoint = Endpoint {
+        name: EDITS,
+        source: None,
+    };
+    let accepted = accept(&api, &key.key, &headers, &request, endpoint).await;
     accepted.map_err(|error| error.reworded(in_words_of_edits))
 }
 
@@ -77,10 +81,10 @@ pub(crate) async fn remix(
 ) -> Result<Response, ApiError> {
     let sent = body::fields(&headers, body).await?;
     let request = remix_request(sent, id, &api.catalog)?;
-    let submit = Submit::new(&api, &key.key, &headers, &request, REMIX)?;
-    if api.tasks.get(&key.key.project, id).await?.is_none() {
-        return submit.refuse(ApiError::video_not_found()).await;
-    }
-    let accepted = submit.accept().await;
+    let endpoint = Endpoint {
+        name: REMIX,
+        source: Some(id),
+    };
+    let accepted = accept(&api, &key.key, &headers, &request, endpoint).await;
     accepted.map_err(|error| error.reworded(in_words_of_edits))
 }

@@ -7,12 +7,10 @@ use axum::response::Response;
 use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
 use kinora_contract::validate::check_ports;
 use kinora_contract::{
-    ErrorCode, Intent, Status, Submission, SubmitRequest, Task, VideoObject, VideoSpec, lineage,
-    validate,
+    ErrorCode, Intent, Status, Submission, SubmitRequest, Task, TaskId, VideoObject, VideoSpec,
+    lineage, validate,
 };
-use kinora_store::{
-    Callback, Idempotency, Insertion, NewKey, NewTask, QueueBounds, Quota, RetryAfter,
-};
+use kinora_store::{Callback, Insertion, NewKey, NewTask, QueueBounds, Quota, RetryAfter};
 
 use crate::auth::Writer;
 use crate::error::ApiError;
@@ -24,7 +22,7 @@ use crate::{body, idempotency};
 
 /// Header with a warning about an accepted task.
 const WARNING: &str = "x-kinora-warning";
-/// The name of the endpoint in traces: method and route.
+/// The endpoint's name in traces.
 const SUBMIT: &str = "POST /v1/videos";
 const NOT_SERVED: &str = "no worker serves this model at the moment; the task waits";
 
@@ -61,129 +59,116 @@ pub(crate) async fn submit(
     body: Body,
 ) -> Result<Response, ApiError> {
     let request = SubmitRequest::from_fields(body::fields(&headers, body).await?)?;
-    accept(&api, &key.key, &headers, &request, SUBMIT).await
+    let endpoint = Endpoint {
+        name: SUBMIT,
+        source: None,
+    };
+    accept(&api, &key.key, &headers, &request, endpoint).await
 }
 
-/// Validates and stores `request`, and answers with its task. `name` is the endpoint's name in
-/// traces.
+/// An endpoint that accepts tasks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Endpoint {
+    /// Its name in traces: method and route.
+    pub(crate) name: &'static str,
+    /// The video in its path, which must exist.
+    pub(crate) source: Option<TaskId>,
+}
+
+/// Makes a task of `request`, and answers with it; an identical request with the same
+/// `Idempotency-Key` gets the same task again.
 pub(crate) async fn accept(
     api: &Api,
     key: &NewKey,
     headers: &HeaderMap,
     request: &SubmitRequest,
-    name: &'static str,
+    endpoint: Endpoint,
 ) -> Result<Response, ApiError> {
-    let submit = Submit::new(api, key, headers, request, name)?;
-    submit.accept().await
+    let idempotency = idempotency::of_request(headers, request)?;
+    let begun = Begun::now(api, headers, endpoint.name);
+
+    // 1. Decide whether it may become a task. A refusal does not revoke an earlier answer: the same request was accepted,
+    //    and meanwhile its draft was deleted, say, or its model withdrawn.
+    let decided = new_task(api, key, request, endpoint.source).await;
+    let mut new = match (decided, &idempotency) {
+        (Ok(new), _) => new,
+        (Err(refusal), None) => return Err(refusal),
+        (Err(refusal), Some(idempotency)) => {
+            return match api.tasks.find_twin(&key.project, idempotency).await? {
+                Some(task) => replayed(api, &task).await,
+                None => Err(refusal),
+            };
+        }
+    };
+    new.idempotency = idempotency;
+
+    // 2. Store it. Whether the key is new, and the queue and the quotas have room, the store decides in the transaction.
+    let mut span = begun.span(api, &new);
+    new.trace = span.context();
+    let inserted = api.tasks.insert(new).await;
+    if !matches!(inserted, Ok(Insertion::Inserted(_))) {
+        // There is no new task that this trace could belong to.
+        span.discard();
+    }
+    let insertion = inserted?;
+    kinora_crash::point("api.before_answer");
+
+    // 3. Answer. The task is on disk: if the answer is lost, the client's retry finds it by its key.
+    let answered = answer(api, insertion).await;
+    if let Ok(response) = &answered {
+        let status = response.status().as_u16();
+        span.set("http.response.status_code", u32::from(status));
+    }
+    answered
 }
 
-/// A request on its way to becoming a task.
-#[derive(Debug)]
-pub(crate) struct Submit<'a> {
-    api: &'a Api,
-    key: &'a NewKey,
-    request: &'a SubmitRequest,
-    idempotency: Option<Idempotency>,
-    begun: Begun,
-}
-
-impl<'a> Submit<'a> {
-    pub(crate) fn new(
-        api: &'a Api,
-        key: &'a NewKey,
-        headers: &HeaderMap,
-        request: &'a SubmitRequest,
-        name: &'static str,
-    ) -> Result<Self, ApiError> {
-        Ok(Self {
-            api,
-            key,
-            request,
-            idempotency: idempotency::of_request(headers, request)?,
-            begun: Begun::now(api, headers, name),
-        })
+/// The task to store, if the request is valid, and its key, the service and the operator's policy
+/// allow it.
+async fn new_task(
+    api: &Api,
+    key: &NewKey,
+    request: &SubmitRequest,
+    source: Option<TaskId>,
+) -> Result<NewTask, ApiError> {
+    if let Some(source) = source
+        && api.tasks.get(&key.project, source).await?.is_none()
+    {
+        return Err(ApiError::video_not_found());
     }
-
-    /// Validates and stores the request, and answers with its task, or with that of an earlier
-    /// identical request.
-    pub(crate) async fn accept(self) -> Result<Response, ApiError> {
-        let mut new = match self.allowed().await {
-            Ok(new) => new,
-            Err(refusal) => return self.refuse(refusal).await,
-        };
-        let mut span = self.begun.span(self.api, &new);
-        new.trace = span.context();
-        let inserted = self.api.tasks.insert(new).await;
-        if !matches!(inserted, Ok(Insertion::Inserted(_))) {
-            // There is no new task that this trace could belong to.
-            span.discard();
-        }
-        let insertion = inserted?;
-        kinora_crash::point("api.before_answer");
-        let answered = answer(self.api, insertion).await;
-        if let Ok(response) = &answered {
-            let status = response.status().as_u16();
-            span.set("http.response.status_code", u32::from(status));
-        }
-        answered
+    let seed = u32::from_le_bytes(api.random()?);
+    let submission = validate(request, &api.catalog, seed)?;
+    check_ports(request, &api.settings.reference_ports)?;
+    check_model_allowed(key, submission.model())?;
+    let bounds = api.bounds(key.unfinished_max);
+    check_submits_allowed(bounds)?;
+    if api.stopping.is_cancelled() {
+        let message = "The service is stopping; send the request again soon.";
+        return Err(ApiError::shutting_down(message));
     }
-
-    /// Refuses, unless the same request was accepted under the same key before: later changes (a
-    /// deleted draft, a withdrawn model) do not revoke that answer.
-    pub(crate) async fn refuse(self, refusal: ApiError) -> Result<Response, ApiError> {
-        let Some(idempotency) = &self.idempotency else {
-            return Err(refusal);
-        };
-        let tasks = &self.api.tasks;
-        let twin = tasks.find_twin(&self.key.project, idempotency);
-        match twin.await? {
-            Some(task) => answer(self.api, Insertion::Replayed(task)).await,
-            None => Err(refusal),
-        }
+    if !api.settings.reserve.has_room() {
+        return Err(ApiError::storage(&"disk space below the reserve"));
     }
-
-    /// The task to store, if the operator's policy allows it too.
-    async fn allowed(&self) -> Result<NewTask, ApiError> {
-        let new = self.judge().await?;
-        if let Some(gate) = &self.api.gate {
-            gate.check(&new).await?;
-        }
-        Ok(new)
+    let Submission {
+        intent,
+        metadata,
+        callback_url,
+        priority,
+    } = submission;
+    let new = NewTask {
+        callback: callback(api, &key.project, callback_url).await?,
+        id: api.new_task_id()?,
+        spec: spec(api, &key.project, intent).await?,
+        project: key.project.clone(),
+        metadata,
+        priority,
+        idempotency: None,
+        trace: None,
+        bounds,
+    };
+    if let Some(gate) = &api.gate {
+        gate.check(&new).await?;
     }
-
-    async fn judge(&self) -> Result<NewTask, ApiError> {
-        let Self { api, key, .. } = *self;
-        let seed = u32::from_le_bytes(api.random()?);
-        let submission = validate(self.request, &api.catalog, seed)?;
-        check_ports(self.request, &api.settings.reference_ports)?;
-        check_model_allowed(key, submission.model())?;
-        let bounds = api.bounds(key.unfinished_max);
-        check_submits_allowed(bounds)?;
-        if api.stopping.is_cancelled() {
-            let message = "The service is stopping; send the request again soon.";
-            return Err(ApiError::shutting_down(message));
-        }
-        if !api.settings.reserve.has_room() {
-            return Err(ApiError::storage(&"disk space below the reserve"));
-        }
-        let Submission {
-            intent,
-            metadata,
-            callback_url,
-            priority,
-        } = submission;
-        Ok(NewTask {
-            callback: callback(api, &key.project, callback_url).await?,
-            id: api.new_task_id()?,
-            spec: spec(api, &key.project, intent).await?,
-            project: key.project.clone(),
-            metadata,
-            priority,
-            idempotency: self.idempotency.clone(),
-            trace: None,
-            bounds,
-        })
-    }
+    Ok(new)
 }
 
 fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {
@@ -255,12 +240,7 @@ async fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
             tracing::info!(task = %task.id, model = task.spec.model, "task accepted");
             accepted(api, &task).await
         }
-        Insertion::Replayed(task) => {
-            let mut response = accepted(api, &task).await?;
-            let headers = response.headers_mut();
-            headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
-            Ok(response)
-        }
+        Insertion::Replayed(task) => replayed(api, &task).await,
         Insertion::KeyReused => Err(ApiError::of(
             ErrorCode::IdempotencyKeyReused,
             "Idempotency-Key",
@@ -294,6 +274,14 @@ fn over_quota(quota: Quota) -> ApiError {
         }
     };
     ApiError::new(ErrorCode::StorageQuotaExceeded, message).final_answer()
+}
+
+/// The answer with the task of an earlier identical request.
+async fn replayed(api: &Api, task: &Task) -> Result<Response, ApiError> {
+    let mut response = accepted(api, task).await?;
+    let headers = response.headers_mut();
+    headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
+    Ok(response)
 }
 
 async fn accepted(api: &Api, task: &Task) -> Result<Response, ApiError> {
