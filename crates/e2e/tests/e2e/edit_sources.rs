@@ -65,7 +65,7 @@ fn clip(model: &str, more: &Value) -> Value {
 }
 
 #[test]
-fn an_edit_keeps_the_pictures_that_its_source_was_made_from() {
+fn p19_an_edit_keeps_the_pictures_that_its_source_was_made_from() {
     let (host, server) = (Host::start(), painting());
     let client = server.client();
     let land = host.serve("land.png", studio::landscape("land.png", (854, 480)));
@@ -99,7 +99,7 @@ fn an_edit_keeps_the_pictures_that_its_source_was_made_from() {
 }
 
 #[test]
-fn an_edit_of_a_final_keeps_the_picture_of_its_draft() {
+fn p19_an_edit_of_a_final_keeps_the_picture_of_its_draft() {
     let (host, server) = (Host::start(), painting());
     let client = server.client();
     let land = host.serve("land.png", studio::landscape("land.png", (854, 480)));
@@ -117,7 +117,7 @@ fn an_edit_of_a_final_keeps_the_picture_of_its_draft() {
 }
 
 #[test]
-fn an_edit_that_was_given_a_picture_keeps_it_in_the_next_edit() {
+fn p19_an_edit_that_was_given_a_picture_keeps_it_in_the_next_edit() {
     let (host, server) = (Host::start(), painting());
     let client = server.client();
     let land = host.serve("land.png", studio::landscape("land.png", (854, 480)));
@@ -131,7 +131,7 @@ fn an_edit_that_was_given_a_picture_keeps_it_in_the_next_edit() {
 }
 
 #[test]
-fn an_edit_brings_nothing_back_that_its_source_was_to_leave_out() {
+fn p19_an_edit_brings_nothing_back_that_its_source_was_to_leave_out() {
     let server = painting();
     let client = server.client();
     let words = json!({"prompt": "a dog and a cat on a hill", "negative_prompt": "dog"});

@@ -168,7 +168,7 @@ fn last_script(engine: &Puppet) -> Vec<u32> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_edit_is_told_how_its_source_was_made_from_the_very_beginning() {
+async fn p19_an_edit_is_told_how_its_source_was_made_from_the_very_beginning() {
     let (bench, engine) = (Bench::new(), Arc::new(Puppet::new(Act::Good)));
     let running = Running::start(bench.worker(&engine));
     let made = chain(&bench, &[MODEL; 4]).await;
@@ -195,7 +195,7 @@ async fn an_edit_is_told_how_its_source_was_made_from_the_very_beginning() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_expired_beginning_has_lost_its_words_and_ends_the_script() {
+async fn p19_an_expired_beginning_has_lost_its_words_and_ends_the_script() {
     let (bench, engine) = (Bench::new(), Arc::new(Puppet::new(Act::Good)));
     let running = Running::start(bench.worker(&engine));
     let first = chain(&bench, &[MODEL]).await[0];
