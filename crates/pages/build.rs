@@ -46,9 +46,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         let row = format!(
             "File {{ name: {name:?}, plain: include_bytes!({plain:?}), packed: include_bytes!({packed:?}) }}"
         );
-        match name == PAGE {
-            true => page = row,
-            false => writeln!(table, "    {row},")?,
+        if name == PAGE {
+            page = row;
+        } else {
+            writeln!(table, "    {row},")?;
         }
     }
     writeln!(table, "];\n\nconst PAGE: File = {page};")?;

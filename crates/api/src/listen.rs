@@ -190,9 +190,10 @@ impl Service {
 
     /// The memory account of a connection from `peer`.
     fn room(&self, peer: IpAddr) -> Room {
-        let owner = match self.proxies.trusts(peer) {
-            true => Owner::Proxies,
-            false => Owner::of_address(peer),
+        let owner = if self.proxies.trusts(peer) {
+            Owner::Proxies
+        } else {
+            Owner::of_address(peer)
         };
         Room::new(self.front.buffers.clone(), owner)
     }
@@ -241,12 +242,13 @@ impl Service {
     ) -> Response<Holding<Answered>> {
         let client = self.proxies.client(peer, request.headers());
         // A proxy's connection carries many clients, so there each request takes a place.
-        let (place, refused) = match self.proxies.trusts(peer) {
-            false => (None, None),
-            true => match self.addresses.take(client) {
+        let (place, refused) = if self.proxies.trusts(peer) {
+            match self.addresses.take(client) {
                 Some(place) => (Some(place), None),
                 None => (None, Some(too_many_of(client))),
-            },
+            }
+        } else {
+            (None, None)
         };
         let has_body = !request.body().is_end_stream();
         let taken = has_body.then(|| Arc::new(BodyRoom::new(room.clone(), client)));

@@ -30,9 +30,10 @@ pub(crate) fn mount<S: Clone + Send + Sync + 'static>(
     let front: MethodRouter<S> =
         any(move |method: Method, headers: HeaderMap| front(method, headers, has_page));
     let routes = routes.route("/", front);
-    match has_page {
-        true => routes.route("/studio/{*path}", any(file)),
-        false => routes,
+    if has_page {
+        routes.route("/studio/{*path}", any(file))
+    } else {
+        routes
     }
 }
 

@@ -88,11 +88,11 @@ fn address_shown(url: &str) -> String {
     let host = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);
-    match path.contains('@') {
+    if path.contains('@') {
         // A password with an unescaped slash extends into the path.
-        true => format!("{scheme}://..."),
-        false => format!("{scheme}://{host}{path}"),
+        return format!("{scheme}://...");
     }
+    format!("{scheme}://{host}{path}")
 }
 
 /// A single letter is a drive, not a scheme.

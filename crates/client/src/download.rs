@@ -97,10 +97,10 @@ impl Client {
         let url = redirected(&self.0.base, location)?;
         let response = http.open(&call.elsewhere(url)).await?;
         let response = http.accepted(response).await?;
-        match response.status().is_success() {
-            true => Ok(response),
-            false => Err(Error::Answer("a redirect led to another one".to_owned())),
+        if !response.status().is_success() {
+            return Err(Error::Answer("a redirect led to another one".to_owned()));
         }
+        Ok(response)
     }
 
     async fn save(&self, mut body: Incoming, partial: &mut Partial) -> Result<(), Error> {

@@ -79,10 +79,10 @@ struct Parser {
 impl Parser {
     fn feed(&mut self, bytes: &Bytes) -> Result<(), Error> {
         self.rest.extend_from_slice(bytes);
-        match self.rest.len() + self.current.data.len() > EVENT_BYTES_MAX {
-            true => Err(Error::Answer("an event is too large".to_owned())),
-            false => Ok(()),
+        if self.rest.len() + self.current.data.len() > EVENT_BYTES_MAX {
+            return Err(Error::Answer("an event is too large".to_owned()));
         }
+        Ok(())
     }
 
     /// The next complete event.

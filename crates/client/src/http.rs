@@ -173,12 +173,15 @@ impl Http {
 
     async fn send(&self, call: &Call) -> Result<Response<Incoming>, Error> {
         let sent = self.client.request(call.request()?).await;
-        sent.map_err(|error| match error.is_connect() {
-            true => Error::Connect {
-                origin: call.url.origin().ascii_serialization(),
-                source: innermost(error.into()),
-            },
-            false => Error::Broken(innermost(error.into())),
+        sent.map_err(|error| {
+            if error.is_connect() {
+                Error::Connect {
+                    origin: call.url.origin().ascii_serialization(),
+                    source: innermost(error.into()),
+                }
+            } else {
+                Error::Broken(innermost(error.into()))
+            }
         })
     }
 }
@@ -259,9 +262,10 @@ fn quoted(body: &[u8]) -> String {
     let text = String::from_utf8_lossy(body);
     let words: Vec<&str> = text.split_whitespace().collect();
     let line: String = words.join(" ").chars().take(QUOTED_CHARS_MAX).collect();
-    match line.is_empty() {
-        true => "The answer is empty".to_owned(),
-        false => line,
+    if line.is_empty() {
+        "The answer is empty".to_owned()
+    } else {
+        line
     }
 }
 

@@ -123,9 +123,10 @@ fn failed(error: Option<&Value>) -> State {
     );
     State::Failed {
         // torch.OutOfMemoryError, torch.cuda.OutOfMemoryError.
-        code: match kind.ends_with("OutOfMemoryError") {
-            true => FailureCode::OutOfMemory,
-            false => FailureCode::GenerationFailed,
+        code: if kind.ends_with("OutOfMemoryError") {
+            FailureCode::OutOfMemory
+        } else {
+            FailureCode::GenerationFailed
         },
         text: shown(told.as_bytes()),
     }

@@ -205,9 +205,12 @@ impl Bindings {
     pub fn features(&self) -> Features {
         let first_frame = self.takes(Role::FirstFrame);
         let images = self.takes(Role::ReferenceImages);
-        let count = |is_taken: bool, role| match is_taken {
-            true => u32::try_from(self.slots(role).len()).unwrap_or(u32::MAX),
-            false => 0,
+        let count = |is_taken: bool, role| {
+            if is_taken {
+                u32::try_from(self.slots(role).len()).unwrap_or(u32::MAX)
+            } else {
+                0
+            }
         };
         Features {
             text_to_video: self.musts().next().is_none(),

@@ -47,9 +47,10 @@ impl FilmEngine for ComfyEngine {
     }
 
     fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
-        match self.comfy.0.card.bindings().seed.is_empty() {
-            true => vec![WarningCode::SeedIgnored.into()],
-            false => Vec::new(),
+        if self.comfy.0.card.bindings().seed.is_empty() {
+            vec![WarningCode::SeedIgnored.into()]
+        } else {
+            Vec::new()
         }
     }
 

@@ -118,9 +118,10 @@ fn output(workflow: &Workflow, questions: &mut Vec<String>) -> String {
     };
     let found: Vec<&String> = workflow.nodes().filter(saves).map(|(id, _)| id).collect();
     if found.len() != 1 {
-        let named = match found.is_empty() {
-            true => "No node looks".to_owned(),
-            false => format!("{} nodes look", found.len()),
+        let named = if found.is_empty() {
+            "No node looks".to_owned()
+        } else {
+            format!("{} nodes look", found.len())
         };
         questions.push(format!(
             "{named} like the one that saves the film: set bindings.output."
@@ -167,9 +168,10 @@ fn prompts(graph: &Workflow) -> (Vec<Target>, Vec<Target>) {
         texts
     };
     let (positive, negative) = (behind("positive"), behind("negative"));
-    match positive.is_empty() {
-        true => (literals(graph, &TEXTS, Value::is_string), Vec::new()),
-        false => (positive, negative),
+    if positive.is_empty() {
+        (literals(graph, &TEXTS, Value::is_string), Vec::new())
+    } else {
+        (positive, negative)
     }
 }
 

@@ -52,9 +52,10 @@ pub(crate) fn film_of(outputs: &Value, node: &str) -> Found {
             return Found::Film(film.clone());
         }
     }
-    match files.is_empty() {
-        true => Found::Nothing,
-        false => Found::Others(files.into_iter().map(|file| file.filename).collect()),
+    if files.is_empty() {
+        Found::Nothing
+    } else {
+        Found::Others(files.into_iter().map(|file| file.filename).collect())
     }
 }
 

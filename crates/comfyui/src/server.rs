@@ -146,9 +146,10 @@ impl<'a> Server<'a> {
             Ok(reply) => reply,
             Err(cause) => {
                 self.note_outage(&cause);
-                return match cause.is_ambiguous() {
-                    true => Submitted::Unclear(cause),
-                    false => Submitted::NotTaken(cause),
+                return if cause.is_ambiguous() {
+                    Submitted::Unclear(cause)
+                } else {
+                    Submitted::NotTaken(cause)
                 };
             }
         };
@@ -231,10 +232,10 @@ impl<'a> Server<'a> {
         limit: Duration,
     ) -> Result<(), ComfyError> {
         let reply = self.stop(path, &json_body(order), limit).await?;
-        match reply.is_success() {
-            true => Ok(()),
-            false => Err(ComfyError::Refused(reply.refusal())),
+        if !reply.is_success() {
+            return Err(ComfyError::Refused(reply.refusal()));
         }
+        Ok(())
     }
 
     /// Reads a part of the server's own state.

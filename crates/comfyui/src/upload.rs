@@ -34,9 +34,10 @@ pub(crate) async fn read(job: &FilmJob<'_>, bytes_max: u64) -> Result<Vec<Upload
         uploads.push(Upload {
             role,
             name: format!("{}-{count}.{}", role.name(), file_ending(&file.media_type)),
-            media_type: match is_media_type(&file.media_type) {
-                true => file.media_type.clone(),
-                false => "application/octet-stream".to_owned(),
+            media_type: if is_media_type(&file.media_type) {
+                file.media_type.clone()
+            } else {
+                "application/octet-stream".to_owned()
             },
             bytes: bytes_of(file, bytes_max).await?,
         });

@@ -154,9 +154,10 @@ fn check_image(request: &SubmitRequest, card: &ModelCard) -> Result<(), Refusal>
     if can.text_to_video || is_of_another || request.has_image() {
         return Ok(());
     }
-    let param = match can.first_frame {
-        true => "first_frame",
-        false => "reference_images",
+    let param = if can.first_frame {
+        "first_frame"
+    } else {
+        "reference_images"
     };
     let message = format!(
         "The model '{}' starts from an image: '{param}' is required.",

@@ -71,9 +71,10 @@ impl Colours {
                 full_range: true,
             });
         }
-        match profile.red_trc.is_some() {
-            true => Self::Profile(Box::new(profile)),
-            false => Self::Unknown,
+        if profile.red_trc.is_some() {
+            Self::Profile(Box::new(profile))
+        } else {
+            Self::Unknown
         }
     }
 

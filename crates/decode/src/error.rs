@@ -37,9 +37,10 @@ impl Refusal {
     }
 
     fn new(head: &[u8], wanted: Wanted, cause: Cause) -> Self {
-        let says = match kinds::is_wanted(head, wanted) && ends_early(&*cause) {
-            true => "the end of the file is missing.".to_owned(),
-            false => kinds::says(head, wanted),
+        let says = if kinds::is_wanted(head, wanted) && ends_early(&*cause) {
+            "the end of the file is missing.".to_owned()
+        } else {
+            kinds::says(head, wanted)
         };
         Self { says, cause }
     }

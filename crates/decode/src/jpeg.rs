@@ -42,9 +42,10 @@ pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
         return Err("a progressive JPEG of this size needs too much memory".into());
     }
     let expected = usize::try_from(pixels * 3)?;
-    let (data, profile) = match structure.ended {
-        true => read(bytes, expected)?,
-        false => read_without_end(bytes, expected)?,
+    let (data, profile) = if structure.ended {
+        read(bytes, expected)?
+    } else {
+        read_without_end(bytes, expected)?
     };
     let colours = match profile {
         Some(profile) => Colours::of_icc(&profile),
@@ -85,10 +86,10 @@ fn read_without_end(bytes: &[u8], expected: usize) -> Result<(Canvas, Option<Vec
     let sum = sum(&rgb);
     drop(rgb);
     let (rgb, profile) = with(0b1010_1010)?;
-    match self::sum(&rgb) == sum {
-        true => Ok((rgb, profile)),
-        false => Err(Defect::EndsEarly.into()),
+    if self::sum(&rgb) != sum {
+        return Err(Defect::EndsEarly.into());
     }
+    Ok((rgb, profile))
 }
 
 fn sum(bytes: &[u8]) -> u64 {

@@ -163,11 +163,10 @@ pub(crate) fn says(head: &[u8], wanted: Wanted) -> String {
     if let Some((name, sort)) = binary(head) {
         return match (sort, wanted) {
             (Sort::Image, Wanted::Image) | (Sort::Sound, Wanted::Sound) => {
-                match is_wanted(head, wanted) {
-                    true => format!(
-                        "the {name} is damaged or of a kind that is not read; save it anew."
-                    ),
-                    false => format!("the file is {name}; {send}."),
+                if is_wanted(head, wanted) {
+                    format!("the {name} is damaged or of a kind that is not read; save it anew.")
+                } else {
+                    format!("the file is {name}; {send}.")
                 }
             }
             (Sort::Image, Wanted::Sound) => format!("the file is a picture ({name}); {send}."),

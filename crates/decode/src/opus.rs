@@ -63,9 +63,10 @@ pub(crate) fn head(bytes: &[u8], big_endian: bool) -> Result<OpusHead, Cause> {
     let fixed: &[u8; HEAD_BYTES] = bytes.first_chunk().ok_or("an Opus header that is cut")?;
     let field = |at: usize| {
         let bytes = [fixed[at], fixed[at + 1]];
-        match big_endian {
-            true => u16::from_be_bytes(bytes),
-            false => u16::from_le_bytes(bytes),
+        if big_endian {
+            u16::from_be_bytes(bytes)
+        } else {
+            u16::from_le_bytes(bytes)
         }
     };
     let channel_count = fixed[9];

@@ -87,9 +87,10 @@ pub(crate) fn shrunk(
     profile_ignored: bool,
 ) -> Result<Image, Cause> {
     let (width, height) = covering(size, cover);
-    let rgb = match (width, height) == size {
-        true => rgb.to_vec(),
-        false => kinora_resize::stretched(rgb, size, (width, height))?,
+    let rgb = if (width, height) == size {
+        rgb.to_vec()
+    } else {
+        kinora_resize::stretched(rgb, size, (width, height))?
     };
     Ok(Image {
         width,

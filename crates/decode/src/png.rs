@@ -121,9 +121,10 @@ fn chunk_length(file: &[u8], kind: &[u8; 4]) -> Option<usize> {
 /// 4.3): code points, profile, sRGB, and gamma with primaries.
 fn colours(info: &Info<'_>, has_profile: bool) -> Colours {
     if let Some(points) = &info.coding_independent_code_points {
-        return match points.is_video_full_range_image {
-            true => Colours::of_code_points(points.color_primaries, points.transfer_function),
-            false => Colours::Unknown,
+        return if points.is_video_full_range_image {
+            Colours::of_code_points(points.color_primaries, points.transfer_function)
+        } else {
+            Colours::Unknown
         };
     }
     match (&info.icc_profile, has_profile) {

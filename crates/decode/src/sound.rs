@@ -97,9 +97,10 @@ fn chained(bytes: &[u8]) -> Result<Option<Vec<f32>>, Cause> {
 }
 
 fn resampled(stereo: Stereo) -> Result<Option<Vec<f32>>, Cause> {
-    match stereo.overflowed() {
-        true => Ok(None),
-        false => Ok(Some(resample::to_rate(stereo, SAMPLE_RATE)?)),
+    if stereo.overflowed() {
+        Ok(None)
+    } else {
+        Ok(Some(resample::to_rate(stereo, SAMPLE_RATE)?))
     }
 }
 

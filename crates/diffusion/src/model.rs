@@ -113,9 +113,10 @@ impl Model {
                 None => Keep::First(outline.frames),
             },
             fps: settings.fps(),
-            steps: match spec.draft {
-                true => settings.draft_steps(),
-                false => settings.steps(),
+            steps: if spec.draft {
+                settings.draft_steps()
+            } else {
+                settings.steps()
             },
             guidance: settings.guidance(),
             high_noise_guidance: settings.high_noise_guidance(),

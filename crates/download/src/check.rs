@@ -23,13 +23,13 @@ pub(crate) async fn sha256(path: &Path, expected: &str) -> Result<(), Error> {
             path: path.to_owned(),
             source,
         })?;
-    match found == expected {
-        true => Ok(()),
-        false => Err(Error::Hash {
+    if found != expected {
+        return Err(Error::Hash {
             found,
             expected: expected.to_owned(),
-        }),
+        });
     }
+    Ok(())
 }
 
 fn hash(path: &Path) -> io::Result<String> {

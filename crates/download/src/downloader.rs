@@ -151,12 +151,12 @@ impl Downloader {
         let claim = self.room.claim(source.folder(), missing)?;
         self.save(body, whole, partial, claim, watcher).await?;
         let held = partial.held.length;
-        match held < whole {
-            true => Err(Error::Broken(
+        if held < whole {
+            return Err(Error::Broken(
                 format!("{held} of {whole} bytes arrived").into(),
-            )),
-            false => Ok(()),
+            ));
         }
+        Ok(())
     }
 
     /// Writes the body, up to the length of the whole file.

@@ -110,12 +110,15 @@ impl Http {
         }
         let sent = tokio::time::timeout(self.limit, self.client.request(request)).await;
         let sent = sent.map_err(|_| Error::Stalled(self.limit))?;
-        sent.map_err(|error| match error.is_connect() {
-            true => Error::Connect {
-                origin,
-                source: innermost(error.into()),
-            },
-            false => Error::Broken(innermost(error.into())),
+        sent.map_err(|error| {
+            if error.is_connect() {
+                Error::Connect {
+                    origin,
+                    source: innermost(error.into()),
+                }
+            } else {
+                Error::Broken(innermost(error.into()))
+            }
         })
     }
 }

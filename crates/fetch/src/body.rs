@@ -164,9 +164,10 @@ impl Unpacking {
             return self.unpack(data, file).await;
         }
         self.head.extend_from_slice(data);
-        match self.head.len() < HEAD_BYTES {
-            true => Ok(()),
-            false => self.decide(file).await,
+        if self.head.len() < HEAD_BYTES {
+            Ok(())
+        } else {
+            self.decide(file).await
         }
     }
 
@@ -242,9 +243,10 @@ impl Partial {
 
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.buffer.extend_from_slice(bytes);
-        match self.buffer.len() >= WRITE_BYTES {
-            true => self.flush().await,
-            false => Ok(()),
+        if self.buffer.len() >= WRITE_BYTES {
+            self.flush().await
+        } else {
+            Ok(())
         }
     }
 

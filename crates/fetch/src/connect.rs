@@ -114,9 +114,12 @@ impl Connector<'_> {
         name: Option<ServerName<'static>>,
     ) -> Result<Stream, FetchError> {
         let connected = TcpStream::connect(address).await;
-        let stream = connected.map_err(|source| match is_shortage(&source) {
-            true => FetchError::Later(Cause::Connect { address, source }),
-            false => FetchError::Unreachable(Cause::Connect { address, source }),
+        let stream = connected.map_err(|source| {
+            if is_shortage(&source) {
+                FetchError::Later(Cause::Connect { address, source })
+            } else {
+                FetchError::Unreachable(Cause::Connect { address, source })
+            }
         })?;
         // A connection from an address to itself never left this machine: the address may be routed
         // here although no interface has it.

@@ -141,10 +141,10 @@ impl Policy {
             Nearness::OnLink => return forbid("on a network of this machine"),
             Nearness::Elsewhere => {}
         }
-        match is_usual_port(address.port()) {
-            true => Ok(()),
-            false => Err(FetchError::Forbidden(Cause::Port(address.port()))),
+        if !is_usual_port(address.port()) {
+            return Err(FetchError::Forbidden(Cause::Port(address.port())));
         }
+        Ok(())
     }
 
     /// Whether the operator explicitly allows this address and port.

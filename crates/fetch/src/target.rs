@@ -88,9 +88,10 @@ fn unresolved(host: &str, source: LookupError) -> FetchError {
     };
     let host = host.to_owned();
     let cause = Cause::Resolve { host, source };
-    match is_ours {
-        true => FetchError::Later(cause),
-        false => FetchError::Unreachable(cause),
+    if is_ours {
+        FetchError::Later(cause)
+    } else {
+        FetchError::Unreachable(cause)
     }
 }
 

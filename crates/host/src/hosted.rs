@@ -88,9 +88,10 @@ pub struct HostedEngine {
 impl HostedEngine {
     /// Hosts the engine described by `planner`. Starts no process before the first job.
     pub fn new(planner: Arc<dyn Planner>, options: HostOptions) -> Self {
-        let devices = match options.devices.is_empty() {
-            true => vec![None; options.processes.max(1)],
-            false => options.devices.iter().cloned().map(Some).collect(),
+        let devices = if options.devices.is_empty() {
+            vec![None; options.processes.max(1)]
+        } else {
+            options.devices.iter().cloned().map(Some).collect()
         };
         let seats = Seats::new(devices, options.clock.clone());
         Self {
@@ -372,12 +373,11 @@ impl Engine for HostedEngine {
         };
         let assignment = self.assignment(job);
         let mut on_grid;
-        let sink: &mut dyn Sink = match assignment.is_own {
-            false => {
-                on_grid = OnGrid::new(sink, job, assignment.clip);
-                &mut on_grid
-            }
-            true => sink,
+        let sink: &mut dyn Sink = if assignment.is_own {
+            sink
+        } else {
+            on_grid = OnGrid::new(sink, job, assignment.clip);
+            &mut on_grid
         };
         ready.process.follow_caller();
         let run = Run {

@@ -27,12 +27,12 @@ impl MessageRate {
     pub(crate) fn count(&mut self) -> Result<(), EngineError> {
         self.told += 1;
         let more = self.begun.elapsed().as_secs() * ENGINE_MESSAGES_PER_SECOND_MAX;
-        match self.told <= ENGINE_MESSAGES_MAX + more {
-            true => Ok(()),
-            false => Err(EngineError::Crashed {
+        if self.told > ENGINE_MESSAGES_MAX + more {
+            return Err(EngineError::Crashed {
                 code: FailureCode::GenerationFailed,
                 cause: "engine process killed: it sends too many messages".to_owned(),
-            }),
+            });
         }
+        Ok(())
     }
 }

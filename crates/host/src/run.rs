@@ -108,9 +108,10 @@ impl<'a> Run<'a> {
     ) -> Result<(), EngineError> {
         match told {
             Told::Alive => {
-                return match silence.is_allowed() {
-                    true => self.note_progress(),
-                    false => Ok(()),
+                return if silence.is_allowed() {
+                    self.note_progress()
+                } else {
+                    Ok(())
                 };
             }
             Told::Phase(phase) => {

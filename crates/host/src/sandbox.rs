@@ -36,10 +36,10 @@ pub(crate) fn lock_in(confinement: &Confinement) -> Vec<String> {
 #[cfg(target_os = "linux")]
 pub fn confine_command(confinement: &Confinement) -> Result<Vec<String>, String> {
     let mut lacking = Vec::new();
-    match lock_files(confinement, &mut lacking) {
-        true => Ok(lacking),
-        false => Err(lacking.join("; ")),
+    if !lock_files(confinement, &mut lacking) {
+        return Err(lacking.join("; "));
     }
+    Ok(lacking)
 }
 
 /// The same on systems without confinement.

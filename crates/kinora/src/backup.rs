@@ -142,9 +142,10 @@ impl Job<'_> {
         snapshot
             .check()
             .map_err(|error| Failure::because("The copy of the database is damaged", error))?;
-        let key = match snapshot.has_signing_key()? {
-            true => None,
-            false => Some(self.signing_key(to)?),
+        let key = if snapshot.has_signing_key()? {
+            None
+        } else {
+            Some(self.signing_key(to)?)
         };
         let taken = self.take_files(&snapshot, to, progress)?;
         let manifest = self.describe(&snapshot, &database, key, taken.0)?;

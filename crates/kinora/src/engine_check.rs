@@ -84,9 +84,12 @@ fn introduction(
 
 fn introduced(introduction: &Introduction) -> String {
     let grid = introduction.promises.grid;
-    let or = |text: &str, other: &str| match text.is_empty() {
-        true => other.to_owned(),
-        false => text.to_owned(),
+    let or = |text: &str, other: &str| {
+        if text.is_empty() {
+            other.to_owned()
+        } else {
+            text.to_owned()
+        }
     };
     format!(
         "{} {} ({})\n  sizes are multiples of {}, clips have {} n + {} frames, {} frames per second\n",

@@ -46,14 +46,13 @@ pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Fa
         .map_err(|error| Failure::because("The command could not start", error))?;
     runtime.block_on(async {
         let url = config.store_url();
-        let looked = match kinora_store::is_shared(&url) {
+        let looked = if kinora_store::is_shared(&url) {
             // Any number of processes may open this store.
-            true => {
-                let options = OpenOptions::new(Arc::new(SystemClock));
-                let stores = kinora_store::open(&url, &options).await.map_err(unread)?;
-                look_at(&*stores.chores, &*blobs, removes).await
-            }
-            false => look_at(&inspect(&url)?, &*blobs, removes).await,
+            let options = OpenOptions::new(Arc::new(SystemClock));
+            let stores = kinora_store::open(&url, &options).await.map_err(unread)?;
+            look_at(&*stores.chores, &*blobs, removes).await
+        } else {
+            look_at(&inspect(&url)?, &*blobs, removes).await
         };
         looked.map_err(|error| Failure::because("Not all files could be checked", error))
     })

@@ -19,10 +19,10 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         error => error.into(),
     })?;
     let file = File::from(file);
-    match file.metadata()?.is_file() {
-        true => Ok(file),
-        false => Err(other()),
+    if !file.metadata()?.is_file() {
+        return Err(other());
     }
+    Ok(file)
 }
 
 #[cfg(test)]

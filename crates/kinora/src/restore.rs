@@ -84,10 +84,10 @@ fn copy(from: &mut File, path: &Path, to: &Path, part: &Part) -> Result<(), Fail
     File::create_new(to)
         .and_then(|mut to| io::copy(&mut from, &mut to))
         .map_err(|error| unreadable(path, &error))?;
-    match Part::of(to)? == *part {
-        true => Ok(()),
-        false => Err(damaged(path)),
+    if Part::of(to)? != *part {
+        return Err(damaged(path));
     }
+    Ok(())
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> Failure {

@@ -26,10 +26,11 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Shows the service once, or until the user quits.
 pub(crate) fn run(args: &TopArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
-    let place = match kinora_store::is_shared(&config.store_url()) {
+    let place = if kinora_store::is_shared(&config.store_url()) {
         // The URL may contain a password.
-        true => "PostgreSQL".to_owned(),
-        false => config.data.display().to_string(),
+        "PostgreSQL".to_owned()
+    } else {
+        config.data.display().to_string()
     };
     let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
     let watches = std::io::stdout().is_terminal() && !is_dumb && !args.once && !args.json;

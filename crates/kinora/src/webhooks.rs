@@ -110,9 +110,10 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
 async fn list(json: bool, home: &HomeArgs) -> Result<(), Failure> {
     let webhooks = open(home)?.webhooks().await.map_err(failed)?;
     let now_ms = SystemClock.now_ms();
-    print(&match json {
-        true => listing::webhooks_json(&webhooks, now_ms),
-        false => listing::webhooks_table(&webhooks, now_ms),
+    print(&if json {
+        listing::webhooks_json(&webhooks, now_ms)
+    } else {
+        listing::webhooks_table(&webhooks, now_ms)
     });
     Ok(())
 }
@@ -187,9 +188,10 @@ async fn deliveries(args: &DeliveriesArgs) -> Result<(), Failure> {
     let Webhook { id, .. } = find(&*store, &args.id).await?;
     let found = store.deliveries(&id, args.count as usize).await;
     let found = found.map_err(failed)?;
-    print(&match args.json {
-        true => listing::deliveries_json(&found),
-        false => listing::deliveries_table(&found),
+    print(&if args.json {
+        listing::deliveries_json(&found)
+    } else {
+        listing::deliveries_table(&found)
     });
     Ok(())
 }

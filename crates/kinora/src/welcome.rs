@@ -29,9 +29,10 @@ pub(crate) async fn greet(
     }
     let (text, key) = NewKeyParts::first().make(SystemClock.now_ms())?;
     // Before the key is stored: if the process dies in between, the next start makes another.
-    let file = match std::io::stdout().is_terminal() {
-        true => None,
-        false => Some(folder::write_first_key(&config.data, text.reveal())?),
+    let file = if std::io::stdout().is_terminal() {
+        None
+    } else {
+        Some(folder::write_first_key(&config.data, text.reveal())?)
     };
     if !keys.add_first_key(key, &actor()).await.map_err(failed)? {
         // Another process was first and hands over its own key.
@@ -70,11 +71,10 @@ fn in_file(path: &Path) -> String {
 
 fn first_steps(config: &Config, base_url: &str, home: &HomeArgs) -> String {
     let model = config.models.first().map_or("MODEL", |model| &*model.id);
-    let page = match config.studio.enabled {
-        true => {
-            format!("Open {base_url}/ in a browser and sign in with the key, or use the API.\n\n")
-        }
-        false => String::new(),
+    let page = if config.studio.enabled {
+        format!("Open {base_url}/ in a browser and sign in with the key, or use the API.\n\n")
+    } else {
+        String::new()
     };
     format!(
         r#"{page}Submit a video:

@@ -140,9 +140,10 @@ fn index(
             track,
             offsets,
             movie_timescale: timescale,
-            begins_after: match track.samples.is_empty() {
-                true => 0.0,
-                false => seconds(track.begins_at, track.timescale) - begin,
+            begins_after: if track.samples.is_empty() {
+                0.0
+            } else {
+                seconds(track.begins_at, track.timescale) - begin
             },
         })
         .collect();
@@ -247,13 +248,14 @@ impl TrackWriter<'_> {
             let mut fields = Fields::new(elst);
             let is_wide = fields.u32()? >> 24 == 1;
             for _ in 0..fields.u32()? {
-                entries.push(match is_wide {
-                    true => (fields.u64()?, fields.u64()?.cast_signed(), fields.u32()?),
-                    false => (
+                entries.push(if is_wide {
+                    (fields.u64()?, fields.u64()?.cast_signed(), fields.u32()?)
+                } else {
+                    (
                         fields.u32()?.into(),
                         fields.u32()?.cast_signed().into(),
                         fields.u32()?,
-                    ),
+                    )
                 });
             }
         }

@@ -172,10 +172,10 @@ impl<'a> SampleTable<'a> {
             decoded_at += i64::from(duration);
         }
         shown_at.sort_unstable();
-        match shown_at.is_sorted_by(|one, next| one < next) {
-            true => Ok(()),
-            false => Err(WRONG),
+        if !shown_at.is_sorted_by(|one, next| one < next) {
+            return Err(WRONG);
         }
+        Ok(())
     }
 
     /// The samples at which decoding may begin (`stss`) must exist, in rising order.

@@ -66,12 +66,12 @@ fn check_shown_size(track: &Track<'_>) -> Result<(), MediaError> {
     let is_near = |(shown, coded): (f64, f64)| {
         (coded / PIXEL_RATIO_MAX..=coded * PIXEL_RATIO_MAX).contains(&shown)
     };
-    match shown.into_iter().zip(coded).all(is_near) {
-        true => Ok(()),
-        false => Err(MediaError::Malformed(
+    if !shown.into_iter().zip(coded).all(is_near) {
+        return Err(MediaError::Malformed(
             "its display size does not match its pictures",
-        )),
+        ));
     }
+    Ok(())
 }
 
 /// An edit list (`elst`, 8.6.6) may start late and skip parts, but must show existing media,
@@ -104,10 +104,10 @@ fn check_edits(track: &Track<'_>, seconds: f64, movie_timescale: u32) -> Result<
         }
         shown += duration as f64 / f64::from(movie_timescale);
     }
-    match shown > seconds + SECONDS_OFF_MAX {
-        true => Err(WRONG),
-        false => Ok(()),
+    if shown > seconds + SECONDS_OFF_MAX {
+        return Err(WRONG);
     }
+    Ok(())
 }
 
 /// The fields common to `mvhd` and `mdhd` (8.2.2, 8.4.2).

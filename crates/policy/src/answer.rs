@@ -25,9 +25,10 @@ struct Answer {
 /// Parses the body of an answer.
 pub(crate) fn verdict(body: &[u8]) -> Result<Verdict, serde_json::Error> {
     let Answer { allow, reason } = serde_json::from_slice(body)?;
-    Ok(match allow {
-        true => Verdict::Allowed,
-        false => Verdict::Refused(public(&reason.unwrap_or_default())),
+    Ok(if allow {
+        Verdict::Allowed
+    } else {
+        Verdict::Refused(public(&reason.unwrap_or_default()))
     })
 }
 

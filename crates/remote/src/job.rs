@@ -88,9 +88,12 @@ impl Job {
             Err(cause) => return Err(self.unreachable(cause)),
         };
         let seen = Snapshot::read(&reply.body, options.dialect);
-        let seen = seen.and_then(|seen| match seen.id == self.ticket.id {
-            true => Ok(seen),
-            false => Err(AnswerError::OtherTask),
+        let seen = seen.and_then(|seen| {
+            if seen.id == self.ticket.id {
+                Ok(seen)
+            } else {
+                Err(AnswerError::OtherTask)
+            }
         });
         match seen {
             // Some servers answer for a failed task with the status of its failure.
@@ -187,10 +190,9 @@ impl Job {
         let url = upstream.join(address).map_err(RemoteError::Refused)?;
         let origin = url.origin().ascii_serialization();
         if upstream.is_own(&url) || self.shared.result_origins.contains(&origin) {
-            Ok(url)
-        } else {
-            Err(RemoteError::ForeignResult(origin))
+            return Ok(url);
         }
+        Err(RemoteError::ForeignResult(origin))
     }
 
     /// The failure that `snapshot` reports.

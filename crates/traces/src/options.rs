@@ -73,10 +73,10 @@ impl Options {
     }
 
     pub(crate) fn checked_ratio(&self) -> Result<f64, OptionsError> {
-        match (0.0..=1.0).contains(&self.ratio) {
-            true => Ok(self.ratio),
-            false => Err(OptionsError::Ratio(self.ratio)),
+        if !(0.0..=1.0).contains(&self.ratio) {
+            return Err(OptionsError::Ratio(self.ratio));
         }
+        Ok(self.ratio)
     }
 }
 

@@ -37,12 +37,11 @@ impl Tracer {
             (None, Some(own)) => (own, None, shared.samples(own)),
             (None, None) => return Span::default(),
         };
-        match is_sampled {
-            true => {
-                let record = shared.record(name.into(), trace, parent, begun_ms);
-                Span::of(shared.clone(), record)
-            }
-            false => Span::default(),
+        if is_sampled {
+            let record = shared.record(name.into(), trace, parent, begun_ms);
+            Span::of(shared.clone(), record)
+        } else {
+            Span::default()
         }
     }
 

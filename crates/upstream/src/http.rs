@@ -167,9 +167,12 @@ impl Http {
         };
         Box::pin(async move {
             let sent = client.request(request).await;
-            sent.map_err(|error| match error.is_connect() {
-                true => Cause::Connect(error.into()),
-                false => Cause::Exchange(error.into()),
+            sent.map_err(|error| {
+                if error.is_connect() {
+                    Cause::Connect(error.into())
+                } else {
+                    Cause::Exchange(error.into())
+                }
             })
         })
     }

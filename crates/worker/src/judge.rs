@@ -96,10 +96,10 @@ impl Judge {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         *together += seconds;
-        match audio_too_long(*together) {
-            true => Err(GatherError::AudioTooLong(*together)),
-            false => Ok(measured),
+        if audio_too_long(*together) {
+            return Err(GatherError::AudioTooLong(*together));
         }
+        Ok(measured)
     }
 }
 

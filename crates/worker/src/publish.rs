@@ -84,10 +84,10 @@ async fn resolve(
 }
 
 fn go_on_unless(stopped: &CancellationToken) -> Result<(), BlobError> {
-    match stopped.is_cancelled() {
-        true => Err(BlobError::Unavailable(ErrorKind::Interrupted.into())),
-        false => Ok(()),
+    if stopped.is_cancelled() {
+        return Err(BlobError::Unavailable(ErrorKind::Interrupted.into()));
     }
+    Ok(())
 }
 
 /// Removes all files that an attempt may have published. The store recorded the same files as

@@ -106,9 +106,10 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
         options: job.options,
         provenance: job.provenance.clone(),
     };
-    let recorder = match job.engine.decides_length(&job.spec) {
-        true => LateRecorder::Undecided(Some(Box::new(plan))),
-        false => LateRecorder::Decided(Box::new(plan.begin()?)),
+    let recorder = if job.engine.decides_length(&job.spec) {
+        LateRecorder::Undecided(Some(Box::new(plan)))
+    } else {
+        LateRecorder::Decided(Box::new(plan.begin()?))
     };
     let mut sink = RecorderSink {
         recorder,

@@ -119,9 +119,10 @@ impl Door {
 
     async fn enter(&mut self, peer: IpAddr) -> Result<Entry, Full> {
         // A proxy's connections carry many clients.
-        let of_address = match self.proxies.trusts(peer) {
-            true => None,
-            false => Some(self.addresses.take(peer).ok_or(Full::Address)?),
+        let of_address = if self.proxies.trusts(peer) {
+            None
+        } else {
+            Some(self.addresses.take(peer).ok_or(Full::Address)?)
         };
         if self.places.available_permits() > 0 {
             self.full_since = None;

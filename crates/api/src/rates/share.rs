@@ -109,9 +109,10 @@ impl Held {
             .for_ms
             .checked_sub(passed_ms)
             .filter(|left| *left > 0)?;
-        Some(match pause.away {
-            true => Spent::Away,
-            false => Spent::Refused { retry_ms },
+        Some(if pause.away {
+            Spent::Away
+        } else {
+            Spent::Refused { retry_ms }
         })
     }
 

@@ -89,9 +89,10 @@ async fn hear(
             TaskChange::Of(id) => drop(ids.insert(id)),
             TaskChange::Unknown => is_complete = false,
         }
-        next = match ids.len() < HEARD_AT_ONCE {
-            true => changes.try_next(),
-            false => None,
+        next = if ids.len() < HEARD_AT_ONCE {
+            changes.try_next()
+        } else {
+            None
         };
     }
     let ids = shared.concerning(ids);

@@ -92,10 +92,10 @@ fn add_authorities(
     for certificate in CertificateDer::pem_file_iter(file)? {
         roots.add(certificate?)?;
     }
-    match roots.len() > before {
-        true => Ok(()),
-        false => Err("there is no certificate in it".into()),
+    if roots.len() == before {
+        return Err("there is no certificate in it".into());
     }
+    Ok(())
 }
 
 impl client::HttpConnector for Http {

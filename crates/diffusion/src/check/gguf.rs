@@ -85,9 +85,10 @@ impl<R: Read> Parser<R> {
 
     fn skip(&mut self, bytes: u64) -> Result<(), HeaderError> {
         let skipped = io::copy(&mut (&mut self.reader).take(bytes), &mut io::sink())?;
-        match skipped == bytes {
-            true => Ok(()),
-            false => broken("it is truncated, or longer than any known header"),
+        if skipped == bytes {
+            Ok(())
+        } else {
+            broken("it is truncated, or longer than any known header")
         }
     }
 

@@ -28,8 +28,9 @@ pub(super) fn header(path: &Path) -> Result<(Header, u64), HeaderError> {
 
 /// Parses the header at the start of `reader`; the file has `bytes` bytes and begins with `magic`.
 pub(super) fn parse(reader: impl Read, bytes: u64, magic: [u8; 4]) -> Result<Header, HeaderError> {
-    match magic == *gguf::MAGIC {
-        true => gguf::parse(reader),
-        false => safetensors::parse(reader, bytes),
+    if magic == *gguf::MAGIC {
+        gguf::parse(reader)
+    } else {
+        safetensors::parse(reader, bytes)
     }
 }

@@ -88,13 +88,15 @@ impl<'a> Listener<'a> {
     /// The error of a failed call: `what`, with the last warnings.
     pub(super) fn failure(&self, what: &str) -> EngineError {
         let complaints: Vec<String> = lock(&self.complaints).iter().cloned().collect();
-        let cause = match complaints.is_empty() {
-            true => what.to_owned(),
-            false => format!("{what}: {}", complaints.join(" | ")),
+        let cause = if complaints.is_empty() {
+            what.to_owned()
+        } else {
+            format!("{what}: {}", complaints.join(" | "))
         };
-        match reports_exhausted_memory(&cause) {
-            true => EngineError::OutOfMemory(cause),
-            false => EngineError::Failed(cause),
+        if reports_exhausted_memory(&cause) {
+            EngineError::OutOfMemory(cause)
+        } else {
+            EngineError::Failed(cause)
         }
     }
 }

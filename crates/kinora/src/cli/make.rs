@@ -178,20 +178,21 @@ fn seconds(text: &str) -> Result<Seconds, String> {
 /// The server checks the rest of it.
 fn web_address(text: &str) -> Result<String, String> {
     let lower = text.to_ascii_lowercase();
-    match lower.starts_with("http://") || lower.starts_with("https://") {
-        true => Ok(text.to_owned()),
-        false => Err("an address that begins with http:// or https://".to_owned()),
+    if lower.starts_with("http://") || lower.starts_with("https://") {
+        return Ok(text.to_owned());
     }
+    Err("an address that begins with http:// or https://".to_owned())
 }
 
 /// Pictures and sounds are given by URL; a path is the usual mistake.
 fn address(text: &str) -> Result<String, String> {
-    let is_file = || Path::new(text).exists() || text.to_ascii_lowercase().starts_with("file:");
-    web_address(text).map_err(|wrong| match is_file() {
-        true => "this is a file of this machine, and the server takes pictures and sounds by address: upload it to a \
-                 place that the server can read, and give its http or https address"
-            .to_owned(),
-        false => wrong,
+    web_address(text).map_err(|wrong| {
+        if Path::new(text).exists() || text.to_ascii_lowercase().starts_with("file:") {
+            return "this is a file of this machine, and the server takes pictures and sounds by address: upload it \
+                    to a place that the server can read, and give its http or https address"
+                .to_owned();
+        }
+        wrong
     })
 }
 

@@ -65,9 +65,10 @@ pub(super) async fn deliver(
     signals: &mut Signals,
 ) -> Result<(), Failure> {
     if output.no_wait {
-        print(&match output.json {
-            true => json(&task, None)?,
-            false => format!("{}\n", task.id),
+        print(&if output.json {
+            json(&task, None)?
+        } else {
+            format!("{}\n", task.id)
         });
         return Ok(());
     }
@@ -122,9 +123,10 @@ pub(super) async fn save(
         () = signals.next() => return Err(left(&done.id, "is completed")),
     };
     bar.clear();
-    print(&match as_json {
-        true => json(done, Some(&path))?,
-        false => format!("{}\n", path.display()),
+    print(&if as_json {
+        json(done, Some(&path))?
+    } else {
+        format!("{}\n", path.display())
     });
     Ok(())
 }
@@ -169,12 +171,13 @@ impl Watched<'_> {
     /// The connection was lost; the task itself may continue.
     fn lost(&self, service: &Service, error: &Error) -> Failure {
         let why = service.failure(error);
-        match error.is_transient() {
-            true => why.and(&format!(
+        if error.is_transient() {
+            why.and(&format!(
                 "\n  The task may go on:  kinora tasks watch {}",
                 printable(self.id)
-            )),
-            false => why,
+            ))
+        } else {
+            why
         }
     }
 

@@ -15,9 +15,10 @@ pub(super) async fn generate(args: &GenerateArgs) -> Result<(), Failure> {
     check_output(&args.output)?;
     // First, so that Ctrl-C never leaves one of our servers behind.
     let mut signals = Signals::of_process()?;
-    let local = match args.local {
-        true => Some(Local::start(args.config.as_deref())?),
-        false => None,
+    let local = if args.local {
+        Some(Local::start(args.config.as_deref())?)
+    } else {
+        None
     };
     let service = match &local {
         Some(local) => local.service()?,
@@ -84,9 +85,10 @@ pub(super) async fn edit(args: &EditArgs) -> Result<(), Failure> {
 }
 
 fn check_output(output: &OutputArgs) -> Result<(), Failure> {
-    match output.no_wait {
-        true => Ok(()),
-        false => check_target(output.output.as_deref()),
+    if output.no_wait {
+        Ok(())
+    } else {
+        check_target(output.output.as_deref())
     }
 }
 

@@ -68,9 +68,10 @@ impl Service {
             return Failure::new(text).exit(Exit::Unreachable);
         }
         if error.code() == Some("invalid_api_key") {
-            let what = match self.has_key {
-                true => format!("The server at {url} does not accept the key in {KEY}."),
-                false => format!("The server at {url} needs an API key."),
+            let what = if self.has_key {
+                format!("The server at {url} does not accept the key in {KEY}.")
+            } else {
+                format!("The server at {url} needs an API key.")
             };
             let text = format!(
                 "{what}\n  Give it a key:  export {KEY}=kinora_...\n  The first `kinora serve` prints one or writes it to \

@@ -43,9 +43,10 @@ async fn list(service: &Service, limit: u32, as_json: bool) -> Result<(), Failur
             None => break,
         }
     }
-    print(&match as_json {
-        true => pretty(&tasks)?,
-        false => shown::table(&tasks, terminal_columns()),
+    print(&if as_json {
+        pretty(&tasks)?
+    } else {
+        shown::table(&tasks, terminal_columns())
     });
     Ok(())
 }
@@ -59,17 +60,21 @@ fn terminal_columns() -> Option<usize> {
 async fn show(service: &Service, id: &str, as_json: bool) -> Result<(), Failure> {
     let task = service.client.get(id).await;
     let task = task.map_err(|error| service.failure(&error))?;
-    print(&match as_json {
-        true => pretty(&task)?,
-        false => shown::details(&task),
+    print(&if as_json {
+        pretty(&task)?
+    } else {
+        shown::details(&task)
     });
     Ok(())
 }
 
 async fn watch(service: &Service, id: &str, as_json: bool) -> Result<(), Failure> {
-    let each = |video: &Video| match as_json {
-        true => line(video).map(|line| print(&line)),
-        false => Ok(()),
+    let each = |video: &Video| {
+        if as_json {
+            line(video).map(|line| print(&line))
+        } else {
+            Ok(())
+        }
     };
     let mut bar = Bar::new();
     let done = watched(id)
@@ -112,9 +117,10 @@ async fn cancel(service: &Service, args: &IdsArgs) -> Result<(), Failure> {
     for id in &args.ids {
         let task = service.client.cancel(id).await;
         let task = task.map_err(|error| about(id, service, &error))?;
-        print(&match args.json {
-            true => line(&task)?,
-            false => format!("{}\n", task.id),
+        print(&if args.json {
+            line(&task)?
+        } else {
+            format!("{}\n", task.id)
         });
     }
     Ok(())
@@ -124,9 +130,10 @@ async fn delete(service: &Service, args: &IdsArgs) -> Result<(), Failure> {
     for id in &args.ids {
         let deleted = service.client.delete(id).await;
         deleted.map_err(|error| about(id, service, &error))?;
-        print(&match args.json {
-            true => line(&json!({"id": id, "deleted": true}))?,
-            false => format!("{id}\n"),
+        print(&if args.json {
+            line(&json!({"id": id, "deleted": true}))?
+        } else {
+            format!("{id}\n")
         });
     }
     Ok(())

@@ -49,10 +49,10 @@ pub(super) fn token(
 
 /// Refuses a token in two places.
 pub(super) fn check_token(section: &str, path: &Path, name: &str) -> Result<(), Failure> {
-    match !path.as_os_str().is_empty() && !name.is_empty() {
-        true => Err(Failure::new(format!(
+    if !path.as_os_str().is_empty() && !name.is_empty() {
+        return Err(Failure::new(format!(
             "Set {section}.token_file or {section}.token_variable, not both."
-        ))),
-        false => Ok(()),
+        )));
     }
+    Ok(())
 }

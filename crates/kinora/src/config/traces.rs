@@ -44,9 +44,10 @@ impl Config {
         if endpoint.is_empty() {
             return Ok(None);
         }
-        let headers = match traces.headers_file.as_os_str().is_empty() {
-            true => variable(HEADERS).unwrap_or_default(),
-            false => secret_file("traces.headers_file", &traces.headers_file)?,
+        let headers = if traces.headers_file.as_os_str().is_empty() {
+            variable(HEADERS).unwrap_or_default()
+        } else {
+            secret_file("traces.headers_file", &traces.headers_file)?
         };
         let service = match or_variable(&traces.service_name, SERVICE_NAME) {
             name if name.is_empty() => DEFAULT_SERVICE.to_owned(),

@@ -59,9 +59,10 @@ pub(super) fn of(promises: Promises, shape: ClipShape) -> Vec<Case> {
     }
     cases.add_pictures(&text);
     // The plainest request that the engine takes, for what can be added to any.
-    let (plain, materials) = match can.text_to_video || !can.first_frame {
-        true => (text, Materials::default()),
-        false => first_frame(&text, shape.size),
+    let (plain, materials) = if can.text_to_video || !can.first_frame {
+        (text, Materials::default())
+    } else {
+        first_frame(&text, shape.size)
     };
     cases.add_more(&plain, &materials);
     cases.cases

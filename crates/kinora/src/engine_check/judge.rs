@@ -192,9 +192,10 @@ impl<'a> Judge<'a> {
             } = jobs.current();
             let clip = engine.plan(spec, materials);
             let is_short = clip.is_ok_and(|clip| clip.frames < FRAMES_MIN);
-            let (checked, remark) = match is_short {
-                true => (Ok(()), Remark::DoneBeforeCancel),
-                false => (check(engine, spec, materials), engine.remark()),
+            let (checked, remark) = if is_short {
+                (Ok(()), Remark::DoneBeforeCancel)
+            } else {
+                (check(engine, spec, materials), engine.remark())
             };
             let is_done = remark != Remark::DoneBeforeCancel
                 || matches!(checked, Err(CheckError::Untested(_)))

@@ -17,9 +17,10 @@ pub(super) async fn show(args: &LogArgs) -> Result<(), Failure> {
     let operations = beside::open(&args.home, "keys log").await?;
     let log = operations.key_log(args.project.as_deref()).await;
     let log = log.map_err(beside::failed)?;
-    print(&match args.json {
-        true => as_json(&log),
-        false => as_table(&log),
+    print(&if args.json {
+        as_json(&log)
+    } else {
+        as_table(&log)
     });
     Ok(())
 }

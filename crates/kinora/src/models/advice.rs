@@ -29,20 +29,16 @@ pub(super) fn explained(error: &Error, source: &Source, weights: &Weights) -> Fa
 
 fn advice(error: &Error, source: &Source, weights: &Weights) -> String {
     match error {
-        Error::Status {
-            status: 401 | 403, ..
-        } => match weights.has_token() {
-            true => format!(
-                "The token for {} does not open it: check the token and its permissions, and accept the licence on the \
-                 publisher's page.",
-                weights.token_origin
-            ),
-            false => format!(
-                "The publisher may hand it out to known accounts only: accept the licence on its page, make a token \
-                 that may read, and set weights.token_file and weights.token_origin = \"{}\".",
-                source.url.origin().ascii_serialization()
-            ),
-        },
+        Error::Status { status: 401 | 403, .. } if weights.has_token() => format!(
+            "The token for {} does not open it: check the token and its permissions, and accept the licence on the \
+             publisher's page.",
+            weights.token_origin
+        ),
+        Error::Status { status: 401 | 403, .. } => format!(
+            "The publisher may hand it out to known accounts only: accept the licence on its page, make a token \
+             that may read, and set weights.token_file and weights.token_origin = \"{}\".",
+            source.url.origin().ascii_serialization()
+        ),
         Error::Status { status: 404 | 410, .. } => {
             "The publisher has moved or removed it: correct its url in the configuration.".to_owned()
         }

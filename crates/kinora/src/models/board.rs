@@ -184,21 +184,21 @@ fn text(sums: Sums, seconds: u64) -> String {
     let time = clock(seconds);
     let speed = sums.received.checked_div(seconds).unwrap_or(0);
     let is_known = seconds >= SECONDS_MIN && speed > 0;
-    let per_second = match is_known {
-        true => format!("  {}/s", size(speed)),
-        false => String::new(),
+    let per_second = if is_known {
+        format!("  {}/s", size(speed))
+    } else {
+        String::new()
     };
     let Some(whole) = sums.whole.filter(|whole| *whole > 0) else {
         return format!("{}{per_second}  {time}", size(sums.held));
     };
     let percent = sums.held.saturating_mul(100) / whole;
     let percent = u8::try_from(percent.min(100)).unwrap_or(100);
-    let left = match is_known {
-        true => {
-            let seconds = whole.saturating_sub(sums.held) / speed;
-            format!(", about {} left", clock(seconds))
-        }
-        false => String::new(),
+    let left = if is_known {
+        let seconds = whole.saturating_sub(sums.held) / speed;
+        format!(", about {} left", clock(seconds))
+    } else {
+        String::new()
     };
     format!(
         "{} {percent:3} %  {} of {}{per_second}  {time}{left}",

@@ -148,9 +148,10 @@ fn devices(living: &[LivingWorker]) -> Vec<[String; 5]> {
         let there = device.engines.iter().filter(|one| one.state.is_there());
         let there = there.map(|one| format!("{} ({})", one.engine, one.state.name()));
         let there: Vec<String> = there.collect();
-        let loaded = match there.is_empty() {
-            true => "-".to_owned(),
-            false => printable(&there.join(", ")),
+        let loaded = if there.is_empty() {
+            "-".to_owned()
+        } else {
+            printable(&there.join(", "))
         };
         [
             printable(&device.name),

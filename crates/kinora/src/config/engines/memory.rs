@@ -61,9 +61,10 @@ impl Memory {
 
     /// The memory that the engine needs at least: the weights on the device, and the largest tensor of decoding.
     pub(crate) fn needs(&self, placement: Placement) -> f64 {
-        let decode = match placement.tiles {
-            true => self.tiled_decode_gigabytes,
-            false => self.decode_gigabytes,
+        let decode = if placement.tiles {
+            self.tiled_decode_gigabytes
+        } else {
+            self.decode_gigabytes
         };
         let parts = &self.parts_gigabytes;
         match placement.offload {
