@@ -126,9 +126,10 @@ impl Actor {
         let [left, top, right, bottom] = art::head(self.subject, &self.moment(view.time_s))?;
         let [x, y, end, _] = self.square(view);
         let scale = (end - x) / 100.0;
-        let (left, right) = match self.faces_left {
-            true => (100.0 - right, 100.0 - left),
-            false => (left, right),
+        let (left, right) = if self.faces_left {
+            (100.0 - right, 100.0 - left)
+        } else {
+            (left, right)
         };
         Some([
             x + left * scale,

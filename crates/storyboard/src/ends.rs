@@ -79,9 +79,12 @@ impl Ends {
             let fades = line.reading.fades;
             let most = (line.end - line.start) as f32 * FADE_MOST;
             let long = (FADE_S * self.fps as f32).min(most).max(1.0);
-            let share = |asked: bool, frames: u32| match asked {
-                true => smooth(0.0, long, frames as f32),
-                false => 1.0,
+            let share = |asked: bool, frames: u32| {
+                if asked {
+                    smooth(0.0, long, frames as f32)
+                } else {
+                    1.0
+                }
             };
             let opens = fades.from_black && !(self.first && line.start == 0);
             let closes = fades.to_black && !(self.last && line.end == self.frames);

@@ -203,8 +203,8 @@ pub(super) fn glow(since_s: f32) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::script::shots;
     use super::*;
+    use crate::script::shots;
 
     fn of(prompt: &str, seed: u32) -> Vec<Event> {
         let shot = &shots(prompt, "", &[168], 24)[0];

@@ -285,8 +285,8 @@ impl Palette {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lexicon::read;
     use super::*;
+    use crate::lexicon::read;
 
     fn palette(text: &str) -> Palette {
         let reading = read(text, "");

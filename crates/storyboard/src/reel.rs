@@ -75,9 +75,10 @@ impl Reel {
     /// The shots for the sound: the painted ones, otherwise the text lines.
     pub(super) fn heard(&self) -> Vec<Shot> {
         let painted = self.takes.iter().all(|take| take.show == Show::Painted);
-        match painted {
-            true => self.takes.iter().map(|take| take.shot.clone()).collect(),
-            false => self.lines.clone(),
+        if painted {
+            self.takes.iter().map(|take| take.shot.clone()).collect()
+        } else {
+            self.lines.clone()
         }
     }
 }

@@ -216,8 +216,8 @@ pub(super) fn high(part: u16, share: u16) -> u16 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::canvas::FULL;
     use super::*;
+    use crate::canvas::FULL;
 
     fn row(values: &[u16]) -> Vec<Texel> {
         values.iter().map(|value| [*value; 4]).collect()

@@ -232,8 +232,8 @@ fn hue(palette: &Palette, share: f32) -> [f32; 3] {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lexicon::read;
     use super::*;
+    use crate::lexicon::read;
 
     #[test]
     fn a_frame_that_is_only_shown_stays_the_same() {

@@ -231,8 +231,8 @@ pub(super) fn clean(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lexicon::{Hour, Mood, Place, Weather};
     use super::*;
+    use crate::lexicon::{Hour, Mood, Place, Weather};
 
     fn texts(prompt: &str, frames: u32) -> Vec<String> {
         shots(prompt, "", &[frames], 24)

@@ -4,13 +4,13 @@ use std::f32::consts::TAU;
 
 use tiny_skia::Transform;
 
-use super::super::colour::smooth;
-use super::super::pen::Pen;
-use super::super::subject::{Act, Stance, Subject};
 use super::quadruped::gait::Gait;
 use super::quadruped::legs::{Bend, Leg};
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
+use crate::colour::smooth;
+use crate::pen::Pen;
+use crate::subject::{Act, Stance, Subject};
 
 /// The stance of a bird.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

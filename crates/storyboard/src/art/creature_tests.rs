@@ -2,11 +2,11 @@
 
 use tiny_skia::Transform;
 
-use super::super::colour::Rgb;
-use super::super::pen::Pen;
-use super::super::subject::{Act, Body, Subject};
 use super::trial::ACTS;
 use super::{Look, Moment, anchor, draw, reach};
+use crate::colour::Rgb;
+use crate::pen::Pen;
+use crate::subject::{Act, Body, Subject};
 
 /// Side of a picture, and how many sides of the subject's square it spans.
 const SIDE: u32 = 96;

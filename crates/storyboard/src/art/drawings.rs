@@ -221,8 +221,8 @@ drawings! {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rig::Rig;
     use super::{NAMES, source};
+    use crate::art::rig::Rig;
 
     #[test]
     fn every_drawing_is_of_the_subset() {

@@ -1,9 +1,9 @@
 //! Small moving effects: puffs, flags, flames, smoke. Each is a function of time without state, so that every frame
 //! can be drawn alone.
 
-use super::super::colour::Rgb;
-use super::super::pen::{Ink, Pen, smooth};
 use super::Look;
+use crate::colour::Rgb;
+use crate::pen::{Ink, Pen, smooth};
 
 /// A pseudo-random number from 0.0 to 1.0, the same for the same `n`.
 pub(super) fn chance(n: u32) -> f32 {

@@ -1,11 +1,11 @@
 //! Insects and spiders: beating wings, and feet that stand still on the ground.
 
-use super::super::pen::Pen;
-use super::super::subject::{Act, Subject};
 use super::quadruped::gait::Gait;
 use super::quadruped::legs::{Bend, Leg};
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
+use crate::pen::Pen;
+use crate::subject::{Act, Subject};
 
 /// Legs alternate in two groups: one stands while the other swings.
 const SCUTTLE: Gait = Gait {

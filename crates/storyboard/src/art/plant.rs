@@ -2,11 +2,11 @@
 
 use tiny_skia::Transform;
 
-use super::super::colour::{Rgb, smooth};
-use super::super::pen::{Pen, smooth as curve};
-use super::super::subject::{Act, Subject};
 use super::rig::Pose;
 use super::{Look, Moment};
+use crate::colour::{Rgb, smooth};
+use crate::pen::{Pen, smooth as curve};
+use crate::subject::{Act, Subject};
 
 /// Petals in the air around a cherry tree.
 const PETALS: u32 = 16;
@@ -128,7 +128,7 @@ fn petals(pen: &mut Pen, look: &Look, m: &Moment) {
             .pre_scale(1.0, 0.35 + 0.65 * (m.t * 2.3 + own * 5.0).sin().abs());
         pen.within(onto, |pen| {
             let petal = curve(&[(-1.8, 0.0), (0.0, -1.2), (1.8, 0.0), (0.0, 1.2)]);
-            pen.fill(petal, super::super::pen::Ink::Flat(colour, shown));
+            pen.fill(petal, crate::pen::Ink::Flat(colour, shown));
         });
     }
 }

@@ -4,12 +4,12 @@ use std::f32::consts::{PI, TAU};
 
 use tiny_skia::Transform;
 
-use super::super::colour::smooth;
-use super::super::pen::Pen;
-use super::super::subject::{Act, Subject};
 use super::insect;
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
+use crate::colour::smooth;
+use crate::pen::Pen;
+use crate::subject::{Act, Subject};
 
 /// Positions and sizes of the fish in a school.
 const SCHOOL: [(f32, f32, f32); 9] = [

@@ -2,10 +2,10 @@
 
 use tiny_skia::Transform;
 
-use super::super::colour::Rgb;
-use super::super::pen::Pen;
-use super::super::subject::{Act, Body, Subject};
 use super::{Look, Moment, anchor, draw};
+use crate::colour::Rgb;
+use crate::pen::Pen;
+use crate::subject::{Act, Body, Subject};
 
 /// One pixel, not premultiplied: red, green, blue, opacity.
 pub(super) type Pixel = [u8; 4];

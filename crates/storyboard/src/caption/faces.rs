@@ -2,7 +2,7 @@
 //! shape and is no detector: it misses faces in odd light and mistakes warm wood or sand for one. Moving a caption
 //! without need does no harm, so it guesses generously.
 
-use super::super::canvas::Canvas;
+use crate::canvas::Canvas;
 
 /// Cells along the short side of the frame.
 const CELLS: usize = 36;
@@ -14,7 +14,7 @@ const SHAPE: (f32, f32) = (0.45, 1.7);
 const FILLED: f32 = 0.5;
 
 /// Boxes that may be faces: left, top, right and bottom as shares of the frame.
-pub(in super::super) fn likely(canvas: &Canvas) -> Vec<[f32; 4]> {
+pub(crate) fn likely(canvas: &Canvas) -> Vec<[f32; 4]> {
     let step = (canvas.width.min(canvas.height) / CELLS).max(1);
     let (columns, rows) = (canvas.width / step, canvas.height / step);
     let mut skin: Vec<bool> = (0..columns * rows)

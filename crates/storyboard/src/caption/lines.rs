@@ -165,8 +165,8 @@ fn paginate<T>(lines: Vec<T>, lines_max: usize) -> Vec<Vec<T>> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::fonts::is_silent;
     use super::*;
+    use crate::caption::fonts::is_silent;
 
     fn room(width: f32, pages: usize) -> Room {
         Room {

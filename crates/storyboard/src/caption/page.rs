@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use kinora_contract::Size;
 
-use super::super::canvas::{Canvas, lay_over};
-use super::super::colour::smooth;
-use super::super::scene::stage_of;
 use super::ink::{Mask, extent};
 use super::lines::{Pages, Room};
 use super::shape::Line;
+use crate::canvas::{Canvas, lay_over};
+use crate::colour::smooth;
+use crate::scene::stage_of;
 
 /// Opacity of the dark plate, 0.0 to 1.0.
 const PLATE: f32 = 0.5;
@@ -35,7 +35,7 @@ pub(super) enum Anchor {
 
 /// Text ready to be laid over frames.
 #[derive(Debug)]
-pub(in super::super) struct Page {
+pub(crate) struct Page {
     left: usize,
     top: usize,
     width: usize,
@@ -163,7 +163,7 @@ impl Block {
 
 impl Page {
     /// The mark in the upper left corner, at most two lines.
-    pub(in super::super) fn mark(text: &str, frame: Size, system: bool) -> Option<Self> {
+    pub(crate) fn mark(text: &str, frame: Size, system: bool) -> Option<Self> {
         let (stage, pixels) = stage_of(frame);
         let size = (text_size(stage, pixels) * pixels * 0.5).max(10.0);
         let [left, top, right, _] = safe(frame);
@@ -181,7 +181,7 @@ impl Page {
     }
 
     /// An operator's mark in the upper right corner, at most two lines. There is nothing else of this engine.
-    pub(in super::super) fn watermark(text: &str, frame: Size) -> Option<Self> {
+    pub(crate) fn watermark(text: &str, frame: Size) -> Option<Self> {
         let (stage, pixels) = stage_of(frame);
         let size = (text_size(stage, pixels) * pixels * 0.62).max(12.0);
         let [left, top, right, _] = safe(frame);
@@ -200,13 +200,13 @@ impl Page {
     }
 
     /// Left and top, and the width of its rows of premultiplied grey and alpha, 15 bits each.
-    pub(in super::super) fn parts(&self) -> (usize, usize, usize, impl Iterator<Item = [u16; 2]>) {
+    pub(crate) fn parts(&self) -> (usize, usize, usize, impl Iterator<Item = [u16; 2]>) {
         let pixels = self.pixels.chunks_exact(4).map(|one| [one[0], one[3]]);
         (self.left, self.top, self.width, pixels)
     }
 
     /// The row below it.
-    pub(in super::super) fn bottom(&self) -> usize {
+    pub(crate) fn bottom(&self) -> usize {
         self.top + self.pixels.len() / (self.width * 4).max(1)
     }
 
@@ -216,7 +216,7 @@ impl Page {
     }
 
     /// Lays the page over a frame with opacity `alpha`.
-    pub(in super::super) fn lay(&self, canvas: &mut Canvas, alpha: f32) {
+    pub(crate) fn lay(&self, canvas: &mut Canvas, alpha: f32) {
         if alpha <= 0.0 || self.left + self.width > canvas.width {
             return;
         }

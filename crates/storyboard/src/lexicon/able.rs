@@ -1,9 +1,9 @@
 //! The actions that each subject can do. It knows bodies, not words.
 
-use super::super::subject::{Act, Body, Stance, Subject};
+use crate::subject::{Act, Body, Stance, Subject};
 
 /// The action of `subject` for a prompt that asks for `act`; `None` if it cannot do it.
-pub(in super::super) fn able(subject: Subject, act: Act) -> Option<Act> {
+pub(crate) fn able(subject: Subject, act: Act) -> Option<Act> {
     let facts = subject.facts();
     let (body, stance) = (facts.body, facts.stance);
     let lives = matches!(

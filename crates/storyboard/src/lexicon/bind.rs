@@ -1,8 +1,6 @@
 //! Assigns numbers, colours, sizes and actions to the subjects near them. It uses the word order of each language
 //! and parses no grammar.
 
-use super::super::colour::Rgb;
-use super::super::subject::{Act, Body, Stance, Subject};
 use super::Meaning;
 use super::able::able;
 use super::joint;
@@ -10,6 +8,8 @@ use super::mention::{Bound, Mention};
 use super::reading::{Role, Tint};
 use super::scan::Item;
 use super::worn::{Owner, Text};
+use crate::colour::Rgb;
+use crate::subject::{Act, Body, Stance, Subject};
 
 /// Number of figures for a plural without a number.
 const SEVERAL: u32 = 3;

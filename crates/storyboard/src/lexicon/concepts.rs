@@ -1,7 +1,5 @@
 //! The meanings of the keys in the word files. Nouns come from the catalogue; this file lists all other keys.
 
-use super::super::colour::Rgb;
-use super::super::subject::{Act, Subject};
 use super::meaning::{Verb, Way};
 use super::{
     Fade, Framing, Hour, Meaning,
@@ -11,6 +9,8 @@ use super::{
     },
     Mood, Motion, Place, Season, Weather,
 };
+use crate::colour::Rgb;
+use crate::subject::{Act, Subject};
 
 const fn ink(code: u32) -> Meaning {
     Colour(Rgb::hex(code))

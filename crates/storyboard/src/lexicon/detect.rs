@@ -56,9 +56,12 @@ pub(super) fn detect<'a>(tokens: impl Iterator<Item = &'a str> + Clone) -> Langu
 fn of_latin<'a>(tokens: impl Iterator<Item = &'a str> + Clone) -> Language {
     let score = |language: &Language| {
         let words = Words::of(*language);
-        let votes = tokens.clone().map(|token| match words.tells(token) {
-            true => 2,
-            false => usize::from(words.means(token).is_some()),
+        let votes = tokens.clone().map(|token| {
+            if words.tells(token) {
+                2
+            } else {
+                usize::from(words.means(token).is_some())
+            }
         });
         votes.sum::<usize>()
     };

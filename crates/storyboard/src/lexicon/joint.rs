@@ -1,10 +1,10 @@
 //! Merges mentions that describe one figure: players, drivers and riders, and people listed after their number.
 //! It changes mentions and reads no places.
 
-use super::super::subject::{Act, Body, Stance, Subject};
 use super::Meaning;
 use super::mention::{Bound, Mention};
 use super::scan::Item;
+use crate::subject::{Act, Body, Stance, Subject};
 
 /// Words for driving or riding the thing behind them. Words for passing it are not in this list.
 const DRIVES: [&str; 15] = [

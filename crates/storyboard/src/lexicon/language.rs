@@ -2,7 +2,7 @@
 
 /// The language of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in super::super) enum Language {
+pub(crate) enum Language {
     English,
     Spanish,
     French,

@@ -1,9 +1,9 @@
 //! Decides which words of a text are not drawn as they say: places that the scene does not have, relations, and words
 //! for which it has something near. It changes nothing else of a reading.
 
-use super::super::subject::{Stance, Subject};
 use super::scan::Item;
 use super::{Framing, Meaning, Place, Reading, Verb, Way, moves};
+use crate::subject::{Stance, Subject};
 
 /// Maximum number of tokens between a relation and its thing.
 const NEAR: usize = 4;

@@ -1,12 +1,12 @@
 //! The meanings that one word can have.
 
-use super::super::colour::Rgb;
-use super::super::subject::{Act, Subject};
 use super::place::Place;
+use crate::colour::Rgb;
+use crate::subject::{Act, Subject};
 
 /// The time of day, which sets the light.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Hour {
+pub(crate) enum Hour {
     Dawn,
     Day,
     Golden,
@@ -16,7 +16,7 @@ pub(in super::super) enum Hour {
 
 /// The weather.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Weather {
+pub(crate) enum Weather {
     Clear,
     Clouds,
     Rain,
@@ -43,7 +43,7 @@ pub(in super::super) enum Weather {
 
 /// The season.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Season {
+pub(crate) enum Season {
     Spring,
     Summer,
     Autumn,
@@ -52,14 +52,14 @@ pub(in super::super) enum Season {
 
 /// The end of the clip that fades from or to black.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Fade {
+pub(crate) enum Fade {
     In,
     Out,
 }
 
 /// The movement that the words ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Motion {
+pub(crate) enum Motion {
     Fast,
     Slow,
     Still,
@@ -67,7 +67,7 @@ pub(in super::super) enum Motion {
 
 /// The camera moves and distances that the words ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Framing {
+pub(crate) enum Framing {
     Close,
     Wide,
     Aerial,
@@ -85,7 +85,7 @@ pub(in super::super) enum Framing {
 
 /// The mood of picture and sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Mood {
+pub(crate) enum Mood {
     Calm,
     Joyful,
     Sad,
@@ -95,7 +95,7 @@ pub(in super::super) enum Mood {
 
 /// The meaning of a word.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) enum Meaning {
+pub(crate) enum Meaning {
     Hour(Hour),
     Weather(Weather),
     Season(Season),
@@ -156,7 +156,7 @@ pub(in super::super) enum Meaning {
 
 /// A verb of the camera.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Verb {
+pub(crate) enum Verb {
     Pan,
     Tilt,
     Zoom,
@@ -168,7 +168,7 @@ pub(in super::super) enum Verb {
 
 /// A direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Way {
+pub(crate) enum Way {
     Left,
     Right,
     Up,

@@ -1,7 +1,7 @@
 //! The subjects that a text names, with their properties.
 
-use super::super::subject::Act;
 use super::reading::{Role, Tint};
+use crate::subject::Act;
 
 /// A subject of the text, the item that names it, and its properties.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 //! Reads camera moves from words: a camera verb and a direction near it, as in "pans slowly to the left", "zooms
 //! out" or "schwenkt nach links".
 
-use super::super::subject::Act;
 use super::scan::Item;
 use super::{Framing, Meaning, Verb, Way};
+use crate::subject::Act;
 
 /// Maximum number of tokens between a verb and its direction.
 const NEAR: usize = 5;
@@ -87,8 +87,8 @@ pub(super) fn framing(items: &[Item], index: usize) -> Option<Framing> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read::read;
     use super::Framing;
+    use crate::lexicon::read::read;
 
     #[test]
     fn cameras_go_where_the_words_say() {

@@ -2,7 +2,7 @@
 
 /// The location of a scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Place {
+pub(crate) enum Place {
     Sea,
     Mountains,
     Forest,
@@ -21,7 +21,7 @@ pub(in super::super) enum Place {
 
 impl Place {
     /// Whether figures can stand on its ground.
-    pub(in super::super) fn has_ground(self) -> bool {
+    pub(crate) fn has_ground(self) -> bool {
         !matches!(self, Self::Space | Self::Sky | Self::Underwater)
     }
 }

@@ -1,7 +1,6 @@
 //! Reads a text in one language as a [`Reading`], without the things that a negation or the negative prompt
 //! excludes.
 
-use super::super::subject::{Act, Body, Stance, Subject};
 use super::bind::bind;
 use super::detect::detect;
 use super::language::Language;
@@ -11,27 +10,24 @@ use super::scan::{Item, Scan, scan};
 use super::tokens::tokens;
 use super::worn::Text;
 use super::{Fade, Hearing, Hour, Lost, Meaning, Place, Reading, Role, Weather, moves};
+use crate::subject::{Act, Body, Stance, Subject};
 
 /// Maximum number of subjects in a shot.
 const ROLES_MAX: usize = 6;
 
 /// Whether the engine reads this language.
-pub(in super::super) fn is_read(language: Language) -> bool {
+pub(crate) fn is_read(language: Language) -> bool {
     language != Language::Other
 }
 
 /// The language of a text.
-pub(in super::super) fn language_of(text: &str) -> Language {
+pub(crate) fn language_of(text: &str) -> Language {
     let tokens = tokens(text);
     detect(tokens.iter().map(|token| token.text.as_str()))
 }
 
 /// The word of `text` for `subject`, as written.
-pub(in super::super) fn word_for(
-    language: Language,
-    text: &str,
-    subject: Subject,
-) -> Option<String> {
+pub(crate) fn word_for(language: Language, text: &str, subject: Subject) -> Option<String> {
     let mut items = scan(&tokens(text), language).items.into_iter();
     let names = |item: &Item| !item.denied && item.says(Meaning::Subject(subject));
     items.find(names).map(|item| item.written)
@@ -39,12 +35,12 @@ pub(in super::super) fn word_for(
 
 /// Reads `text` without the things that `avoid` names.
 #[cfg(test)]
-pub(in super::super) fn read(text: &str, avoid: &str) -> Reading {
+pub(crate) fn read(text: &str, avoid: &str) -> Reading {
     read_as(language_of(text), text, avoid)
 }
 
 /// Reads `text` in `language` without the things that `avoid` names, which may be in another language.
-pub(in super::super) fn read_as(language: Language, text: &str, avoid: &str) -> Reading {
+pub(crate) fn read_as(language: Language, text: &str, avoid: &str) -> Reading {
     let banned = banned(language, avoid);
     let tokens = tokens(text);
     let Scan {
@@ -224,9 +220,10 @@ fn cast(reading: &mut Reading, items: &[Item], bound: Bound) {
                 // "A doctor and a nurse" are two figures, "a dog … the dog" is one.
                 let other = *written != items[mention.item].written.to_lowercase();
                 let more = mention.counted || joined(items, mention.item);
-                one.count = match other && more {
-                    true => one.count.saturating_add(role.count),
-                    false => one.count.max(role.count),
+                one.count = if other && more {
+                    one.count.saturating_add(role.count)
+                } else {
+                    one.count.max(role.count)
                 };
             }
             None if reading.roles.len() < ROLES_MAX => {

@@ -1,13 +1,13 @@
 //! Finds the known phrases of a text in order, longest first, marks the negated ones, and lists unknown words. It
 //! assigns no properties.
 
-use super::super::subject::{Act, Subject};
 use super::Meaning;
 use super::able::able;
 use super::language::Language;
 use super::nouns::is_noun;
 use super::tokens::{STOP, Token};
 use super::words::{Entry, Words};
+use crate::subject::{Act, Subject};
 
 /// Maximum number of tokens in a phrase.
 const PHRASE_MAX: usize = 5;

@@ -1,17 +1,17 @@
 //! Finds the words of an edit that ask for more than light, colours and weather. Edits of other engines' videos cannot
 //! change more.
 
-use super::super::subject::Subject;
 use super::language::Language;
 use super::scan::{Item, scan};
 use super::tokens::tokens;
 use super::{Meaning, Place, moves};
+use crate::subject::Subject;
 
 /// Parts of words for moonlight, which asks for no moon.
 const LIGHT: &str = "light lit licht schein clair claro chiaro luar свет 光 明かり 빛 ضوء चाँदनी";
 
 /// The words of `text` that ask for other shapes, as written. `taken` if the edit removes all that `text` names.
-pub(in super::super) fn shapes(language: Language, text: &str, taken: bool) -> Vec<String> {
+pub(crate) fn shapes(language: Language, text: &str, taken: bool) -> Vec<String> {
     let mut items = scan(&tokens(text), language).items;
     for item in &mut items {
         item.denied |= taken;

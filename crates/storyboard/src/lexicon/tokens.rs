@@ -32,7 +32,7 @@ impl Token {
 pub(super) const STOP: &str = ",";
 
 /// Chinese, Japanese and Korean.
-pub(in super::super) fn is_cjk(c: char) -> bool {
+pub(crate) fn is_cjk(c: char) -> bool {
     matches!(u32::from(c), 0x2e80..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff | 0x20000..=0x3ffff)
 }
 

@@ -1,11 +1,11 @@
 //! Colours of nouns without a drawing: clothes pass their colour to the wearer; for other things the colour is
 //! dropped.
 
-use super::super::subject::Body;
 use super::language::Language;
 use super::mention::Mention;
 use super::scan::Item;
 use super::tokens::Token;
+use crate::subject::Body;
 
 /// Maximum number of tokens between clothes and their wearer.
 const WORN: usize = 8;
@@ -146,10 +146,11 @@ impl Text<'_> {
             let mut named = mentions.iter().map(|one| items[one.item].at);
             named.any(|one| one == at)
         };
-        let undrawn = match follows {
-            true => at > 0 && self.is_unknown(at - 1),
-            // An unknown word before a known thing may only describe it.
-            false => self.is_unknown(end) && !drawn(end + 1),
+        let undrawn = if follows {
+            at > 0 && self.is_unknown(at - 1)
+        } else {
+            // An unknown word before a known thing may only describe it: the car of "a red plaid car" is red.
+            self.is_unknown(end) && !drawn(end + 1)
         };
         undrawn.then_some(Owner::Undrawn)
     }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::super::lexicon::read;
-use super::super::subject::Subject;
 use super::*;
+use crate::lexicon::read;
+use crate::subject::Subject;
 use kinora_contract::id::TaskId;
 use kinora_contract::{Edit, FrameSize, Size};
 use kinora_engine::Materials;

@@ -1,8 +1,8 @@
 //! Splits the words of an edit into things to show, things to remove, and replacements. It splits text and does not
 //! know the meanings of other words.
 
-use super::super::lexicon::is_cjk;
 use super::order::ordered;
+use crate::lexicon::is_cjk;
 
 /// Words that remove the things behind them, lower case.
 const REMOVES: &str = "remove removes removing delete erase without no stop minus \

@@ -1,8 +1,8 @@
 //! What edits make of readings.
 
-use super::super::lexicon::read;
-use super::super::subject::Act;
 use super::*;
+use crate::lexicon::read;
+use crate::subject::Act;
 
 const SETTLED: Settled = Settled {
     place: Place::Hills,

@@ -1,12 +1,12 @@
 //! The desert: table mountains far away, dunes with sharp crests, lit from one side.
 
-use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::Hour;
 use super::heavens::Orb;
 use super::noise::value;
 use super::sky;
 use super::trees::Crest;
 use super::{Plane, Stage, cast};
+use crate::colour::{Rgb, smooth};
+use crate::lexicon::Hour;
 
 pub(super) fn desert(stage: &mut Stage<'_>) {
     let horizon = stage.height * if stage.tall() { 0.56 } else { 0.58 };

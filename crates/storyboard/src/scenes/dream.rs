@@ -1,7 +1,5 @@
 //! What no words place: discs, ribbons and hills of pure colour, moving slowly.
 
-use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::Mood;
 use super::heavens::Orb;
 use super::layer::Heave;
 use super::noise::cloudy;
@@ -9,6 +7,8 @@ use super::particles::{Mark, Particles};
 use super::pen::Ink;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast};
+use crate::colour::{Rgb, smooth};
+use crate::lexicon::Mood;
 
 /// Harmonies that hold together unseen, used when the prompt names no colour.
 const HARMONIES: [[u32; 5]; 6] = [

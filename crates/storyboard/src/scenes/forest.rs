@@ -1,13 +1,13 @@
 //! The forest: trunks behind trunks, mist between them, light falling through.
 
-use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::{Hour, Weather};
 use super::noise::value;
 use super::particles::{Mark, Particles};
 use super::pen::{Ink, Pen, smooth as curve};
 use super::rng::Rng;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast, heavens, land, trees, weather};
+use crate::colour::{Rgb, smooth};
+use crate::lexicon::{Hour, Weather};
 
 pub(super) fn forest(stage: &mut Stage<'_>) {
     let horizon = stage.height * 0.66;

@@ -1,15 +1,15 @@
 //! What stands in the sky: sun and moon with its phases, rainbow, northern lights and shooting
 //! stars. The sky behind them is painted elsewhere.
 
-use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::{Hour, Weather};
-use super::super::stage::Element;
-use super::super::subject::Subject;
 use super::lightning::Lightning;
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::pen::Pen;
 use super::{Plane, Stage};
+use crate::colour::{Rgb, smooth};
+use crate::lexicon::{Hour, Weather};
+use crate::stage::Element;
+use crate::subject::Subject;
 
 /// Sides of a moon's drawn limb.
 const LIMB: usize = 40;

@@ -1,14 +1,14 @@
 //! Open land: mountains, hills and meadows. Deserts have a file of their own.
 
-use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::{Place, Weather};
-use super::super::subject::Subject;
 use super::heavens::Orb;
 use super::noise::{cloudy, ridged, value};
 use super::pen::Ink;
 use super::sky;
 use super::trees::{self, Crest};
 use super::{Plane, Stage, cast};
+use crate::colour::{Rgb, smooth};
+use crate::lexicon::{Place, Weather};
+use crate::subject::Subject;
 
 /// One mountain range; `near` 0.0 is the farthest.
 #[derive(Clone, Copy, Debug)]

@@ -1,13 +1,13 @@
 //! The sky: gradient, sun or moon, stars, clouds, and the glow that lies over the land.
 
-use super::super::colour::smooth;
-use super::super::lexicon::{Framing, Hour, Weather};
-use super::super::subject::Subject;
 use super::heavens::{self, Orb};
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::wash::Meeting;
 use super::{Plane, Stage, cast};
+use crate::colour::smooth;
+use crate::lexicon::{Framing, Hour, Weather};
+use crate::subject::Subject;
 
 /// Paints the sky down to `horizon` (stage pixels) and answers where the light comes from.
 pub(super) fn sky(stage: &mut Stage<'_>, horizon: f32) -> Orb {
@@ -177,7 +177,7 @@ pub(super) fn bloom(stage: &mut Stage<'_>, orb: Orb, strength: f32) {
     stage.wash(0.1, Meeting::Light, 0.12, |x, y| {
         let away = (x - orb.x).hypot((y - orb.y) * 1.2) / reach;
         let share = strength * (-away * away * 2.2).exp();
-        super::super::colour::Rgb {
+        crate::colour::Rgb {
             r: palette.glow.r * share,
             g: palette.glow.g * share,
             b: palette.glow.b * share,

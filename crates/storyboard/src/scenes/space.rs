@@ -1,12 +1,12 @@
 //! Space: stars, a nebula, a planet whose limb fills a corner, and travellers.
 
-use super::super::colour::{Rgb, smooth};
-use super::super::subject::Subject;
 use super::heavens::Orb;
 use super::noise::cloudy;
 use super::pen::Ink;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast, sky};
+use crate::colour::{Rgb, smooth};
+use crate::subject::Subject;
 
 pub(super) fn space(stage: &mut Stage<'_>) {
     let (unit, palette) = (stage.unit, stage.palette);
@@ -43,7 +43,7 @@ pub(super) fn space(stage: &mut Stage<'_>) {
     for depth in [0.03, 0.1, 0.22] {
         stage.rng.part("stars", depth);
         sky::stars(stage, height * 1.05, 0.55);
-        if let Some(super::super::stage::Element::Particles(stars)) = stage.elements.pop() {
+        if let Some(crate::stage::Element::Particles(stars)) = stage.elements.pop() {
             stage.particles(stars.at_depth(depth));
         }
     }

@@ -1,10 +1,10 @@
 //! High waves of a sea in a storm: ridges with foam on their crests, nearer ones larger, that roll
 //! and heave against each other. The level water under them is painted elsewhere.
 
-use super::super::colour::{Rgb, smooth};
 use super::layer::Heave;
 use super::noise::{cloudy, ridged};
 use super::{Plane, Stage};
+use crate::colour::{Rgb, smooth};
 
 /// The ridges behind boats.
 pub(super) fn far(stage: &mut Stage<'_>, horizon: f32, shore: f32) {

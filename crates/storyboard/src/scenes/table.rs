@@ -1,8 +1,6 @@
 //! A table top seen close, with a kitchen or café out of focus behind it. Things stand on it; people and
 //! whatever else is large are behind it.
 
-use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::{Hour, Weather};
 use super::heavens::Orb;
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
@@ -10,6 +8,8 @@ use super::pen::Ink;
 use super::subject::{Body, Stance, Subject};
 use super::wash::Meeting;
 use super::{Plane, Stage, cast, room};
+use crate::colour::{Rgb, smooth};
+use crate::lexicon::{Hour, Weather};
 
 /// How much nearer than in other scenes the camera is.
 const NEARNESS: f32 = 1.5;

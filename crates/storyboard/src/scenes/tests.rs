@@ -1,12 +1,12 @@
 //! Where scenes put their figures: on ground that is there, apart from each other, and behind what hides
 //! them. It looks at places, not at pixels.
 
-use super::super::actor::Actor;
-use super::super::lexicon::{Hour, Place, Reading, Role};
-use super::super::palette::Palette;
-use super::super::rng::Rng;
-use super::super::stage::{Element, Stage};
-use super::super::subject::{Act, Subject};
+use crate::actor::Actor;
+use crate::lexicon::{Hour, Place, Reading, Role};
+use crate::palette::Palette;
+use crate::rng::Rng;
+use crate::stage::{Element, Stage};
+use crate::subject::{Act, Subject};
 
 const WIDTH: f32 = 320.0;
 const HEIGHT: f32 = 180.0;

@@ -1,10 +1,10 @@
 //! Woods and copses: pines and round trees in groups along the crests of the land, by season. Single trees
 //! that the words name are subjects, not these.
 
-use super::super::colour::Rgb;
 use super::noise::value;
 use super::pen::{Ink, Pen, smooth as curve};
 use super::{Plane, Stage, rng::Rng};
+use crate::colour::Rgb;
 
 /// The crest of a piece of ground: stage row by stage column.
 pub(super) type Crest = Box<dyn Fn(f32) -> f32>;

@@ -1,8 +1,5 @@
 //! Under water: light from above, the sea bed, kelp in the current, fish and bubbles.
 
-use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::Hour;
-use super::super::subject::Subject;
 use super::heavens::Orb;
 use super::layer::Sway;
 use super::noise::{cloudy, value};
@@ -10,6 +7,9 @@ use super::particles::{Mark, Particles};
 use super::pen::{Ink, smooth as curve};
 use super::wash::Meeting;
 use super::{Plane, Stage, cast};
+use crate::colour::{Rgb, smooth};
+use crate::lexicon::Hour;
+use crate::subject::Subject;
 
 pub(super) fn underwater(stage: &mut Stage<'_>) {
     let (unit, width, height) = (stage.unit, stage.width, stage.height);

@@ -1,12 +1,12 @@
 //! Weather in front of a scene: rain, snow, fog, leaves in the wind, dust in the light.
 
-use super::super::colour::{Rgb, smooth};
-use super::super::stage::Element;
 use super::lexicon::{Hour, Mood, Place, Reading, Season, Weather};
 use super::lightning::Lightning;
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::{Plane, Stage};
+use crate::colour::{Rgb, smooth};
+use crate::stage::Element;
 
 pub(super) fn weather(stage: &mut Stage<'_>) {
     if matches!(

@@ -5,14 +5,14 @@ use std::f32::consts::TAU;
 
 use kinora_engine::{Job, SAMPLE_RATE_HZ};
 
-use super::super::events::SURF_RATE;
-use super::super::lexicon::{Hour, Place, Reading, Weather};
-use super::super::revise::Settled;
-use super::super::rng::Rng;
-use super::super::scene::settled;
-use super::super::script::Shot;
-use super::super::subject::{Body, Stance, Subject};
 use super::filter::Low;
+use crate::events::SURF_RATE;
+use crate::lexicon::{Hour, Place, Reading, Weather};
+use crate::revise::Settled;
+use crate::rng::Rng;
+use crate::scene::settled;
+use crate::script::Shot;
+use crate::subject::{Body, Stance, Subject};
 
 /// How loud each source is, 0.0 to 1.0 and a little more.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,9 +4,9 @@ use std::f32::consts::TAU;
 
 use kinora_engine::SAMPLE_RATE_HZ;
 
-use super::super::lexicon::{Hour, Mood, Place};
-use super::super::rng::Rng;
-use super::super::script::Shot;
+use crate::lexicon::{Hour, Mood, Place};
+use crate::rng::Rng;
+use crate::script::Shot;
 
 /// A scale and the roots (scale steps) that a progression goes through.
 struct Mode {

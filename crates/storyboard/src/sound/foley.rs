@@ -5,10 +5,10 @@ use std::f32::consts::TAU;
 
 use kinora_engine::{Job, SAMPLE_RATE_HZ};
 
-use super::super::events::{Event, Ground, Kind, events};
-use super::super::rng::Rng;
-use super::super::script::Shot;
 use super::filter::Low;
+use crate::events::{Event, Ground, Kind, events};
+use crate::rng::Rng;
+use crate::script::Shot;
 
 /// The sounds of a clip in order of their beginning.
 #[derive(Debug)]

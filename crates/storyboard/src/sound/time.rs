@@ -3,7 +3,7 @@
 use kinora_engine::SAMPLE_RATE_HZ;
 
 /// Samples per channel that belong to the first `frames` frames.
-pub(in super::super) fn samples(frames: u32, fps: u32) -> usize {
+pub(crate) fn samples(frames: u32, fps: u32) -> usize {
     (u64::from(frames) * u64::from(SAMPLE_RATE_HZ) / u64::from(fps.max(1))) as usize
 }
 

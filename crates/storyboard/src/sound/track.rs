@@ -11,14 +11,14 @@ const STEREO: usize = CHANNELS as usize;
 
 /// Sound that is laid out before the clip begins: at most a clip's worth, a few megabytes.
 #[derive(Debug)]
-pub(in super::super) struct Track {
+pub(crate) struct Track {
     pcm: Vec<f32>,
     at: usize,
 }
 
 impl Track {
     /// Lays `sounds` over `samples` samples of each channel; `None` when there is nothing to lay.
-    pub(in super::super) fn lay(sounds: &[Sound], samples: usize) -> Option<Self> {
+    pub(crate) fn lay(sounds: &[Sound], samples: usize) -> Option<Self> {
         let heard: Vec<&[f32]> = sounds
             .iter()
             .map(|sound| sound.pcm.as_slice())
@@ -47,7 +47,7 @@ impl Track {
     }
 
     /// All of it, interleaved stereo.
-    pub(in super::super) fn pcm(&self) -> &[f32] {
+    pub(crate) fn pcm(&self) -> &[f32] {
         &self.pcm
     }
 }

@@ -1,10 +1,10 @@
 //! A volcano's smoke and, in an eruption, its lava and its glowing rocks.
 
-use super::super::super::colour::Rgb;
-use super::super::super::pen::{Ink, Pen};
-use super::super::super::subject::Act;
-use super::super::effects::{Puffs, chance, smoke};
-use super::super::{Look, Moment};
+use crate::art::effects::{Puffs, chance, smoke};
+use crate::art::{Look, Moment};
+use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
+use crate::subject::Act;
 
 const MOUTH: (f32, f32) = (50.0, 30.0);
 const HOT: [u32; 3] = [0xff_5a1e, 0xff_9a34, 0xff_e08a];

@@ -1,7 +1,7 @@
 //! The beam of a lighthouse. By day there is none.
 
-use super::super::super::pen::{Ink, Pen};
-use super::super::Look;
+use crate::art::Look;
+use crate::pen::{Ink, Pen};
 
 /// The lamp, and how far its beam reaches.
 const LAMP: (f32, f32) = (50.0, 14.6);

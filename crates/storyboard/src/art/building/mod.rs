@@ -5,11 +5,11 @@ mod fire;
 mod light;
 mod water;
 
-use super::super::pen::Pen;
-use super::super::subject::{Act, Subject};
 use super::effects::{Puffs, chance, flag, smoke};
 use super::rig::Pose;
 use super::{Look, Moment};
+use crate::pen::Pen;
+use crate::subject::{Act, Subject};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     match subject {

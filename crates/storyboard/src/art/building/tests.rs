@@ -1,9 +1,9 @@
 //! What buildings promise: lit windows by night, doors that open, and that what turns and flows moves.
 
-use super::super::super::subject::{Act, Body, Subject};
-use super::super::reach;
-use super::super::trial::{ACTS, BY_NIGHT, LOOK, moment, subjects, trial};
 use super::*;
+use crate::art::reach;
+use crate::art::trial::{ACTS, BY_NIGHT, LOOK, moment, subjects, trial};
+use crate::subject::{Act, Body, Subject};
 
 #[test]
 fn every_building_is_drawn_in_every_act_and_always_alike() {

@@ -1,9 +1,9 @@
 //! Falling water: the jets of a fountain, and a waterfall with its foam and spray.
 
-use super::super::super::colour::Rgb;
-use super::super::super::pen::{Ink, Pen};
-use super::super::Look;
-use super::super::effects::{Puffs, chance};
+use crate::art::Look;
+use crate::art::effects::{Puffs, chance};
+use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
 
 fn white(look: &Look) -> Rgb {
     look.shown(Rgb::hex(0xf2_fafd))

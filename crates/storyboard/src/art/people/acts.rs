@@ -2,12 +2,12 @@
 
 use std::f32::consts::TAU;
 
-use super::super::{HOPS_HZ, Moment};
 use super::build::Build;
 use super::gait::{self, Gait};
 use super::rest::{stand, wave};
 use super::skeleton::{Limb, Mouth, Posture};
 use super::{afloat, hands};
+use crate::art::{HOPS_HZ, Moment};
 use crate::subject::Act;
 
 /// The posture of a body of that build.

@@ -2,10 +2,10 @@
 
 use std::f32::consts::TAU;
 
-use super::super::Moment;
 use super::build::Build;
 use super::rest::{stand, wave};
 use super::skeleton::{Limb, Mouth, Posture};
+use crate::art::Moment;
 use crate::subject::Act;
 
 /// The crawl, at the water line of the feet's row.

@@ -3,10 +3,10 @@
 
 use tiny_skia::{Path, PathBuilder};
 
-use super::super::super::pen::{Ink, Pen};
-use super::super::Look;
 use super::skeleton::{Bone, Skeleton};
+use crate::art::Look;
 use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
 
 /// A garment from the waist down.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -2,12 +2,12 @@
 
 use tiny_skia::Transform;
 
-use super::super::super::pen::Pen;
-use super::super::rig::{Pose, Rig};
-use super::super::{Look, Moment};
 use super::outfit::{Outfit, Tint};
 use super::skeleton::{Bone, Mouth, Posture, Skeleton};
+use crate::art::rig::{Pose, Rig};
+use crate::art::{Look, Moment};
 use crate::colour::Rgb;
+use crate::pen::Pen;
 use crate::subject::Act;
 
 const LIMBS: &str = "parts-people-limbs";

@@ -2,13 +2,13 @@
 
 use tiny_skia::{Point, Transform};
 
-use super::super::super::pen::Pen;
-use super::super::{Look, Moment};
 use super::acts;
 use super::figure::Figure;
 use super::outfit::{Outfit, outfit};
 use super::skeleton::{Limb, Posture, Skeleton};
+use crate::art::{Look, Moment};
 use crate::colour::Rgb;
+use crate::pen::Pen;
 use crate::subject::{Act, Subject};
 
 /// Distance of each of a couple from the middle.

@@ -2,10 +2,10 @@
 
 use std::f32::consts::TAU;
 
-use super::super::Moment;
 use super::build::Build;
 use super::rest::{stand, wave};
 use super::skeleton::{Limb, Mouth, Posture};
+use crate::art::Moment;
 
 /// From 0.0 to 1.0 and back, smoothly.
 fn pulse(t: f32, hz: f32) -> f32 {

@@ -17,9 +17,9 @@ mod skeleton;
 #[cfg(test)]
 mod tests;
 
-use super::super::pen::Pen;
-use super::super::subject::{Act, Subject};
 use super::{Look, Moment};
+use crate::pen::Pen;
+use crate::subject::{Act, Subject};
 use build::Build;
 use figure::Figure;
 use outfit::{Outfit, outfit};
@@ -40,8 +40,8 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 
 /// The box of the heads in the square's coordinates (left, top, right, bottom), which captions avoid; `None` for all
 /// but people.
-pub(in super::super) fn head(subject: Subject, m: &Moment) -> Option<[f32; 4]> {
-    if subject.facts().body != super::super::subject::Body::Person {
+pub(crate) fn head(subject: Subject, m: &Moment) -> Option<[f32; 4]> {
+    if subject.facts().body != crate::subject::Body::Person {
         return None;
     }
     Some(match subject {

@@ -4,8 +4,6 @@ use std::f32::consts::{PI, TAU};
 
 use tiny_skia::Transform;
 
-use super::super::super::pen::{Ink, Pen};
-use super::super::{Look, Moment};
 use super::acts;
 use super::build::Build;
 use super::figure::{self, Figure};
@@ -13,7 +11,9 @@ use super::gait::{self, Gait};
 use super::outfit::outfit;
 use super::rest;
 use super::skeleton::{Limb, Mouth, Posture, Skeleton};
+use crate::art::{Look, Moment};
 use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
 
 const PROPS: &str = "parts-people-props";

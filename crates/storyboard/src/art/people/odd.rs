@@ -2,14 +2,14 @@
 
 use tiny_skia::Transform;
 
-use super::super::super::pen::Pen;
-use super::super::rig::{Pose, Rig};
-use super::super::{Look, Moment};
 use super::acts;
 use super::figure::Figure;
 use super::outfit::outfit;
 use super::rest;
 use super::skeleton::{Limb, Posture, Skeleton};
+use crate::art::rig::{Pose, Rig};
+use crate::art::{Look, Moment};
+use crate::pen::Pen;
 use crate::subject::{Act, Subject};
 
 const SHEET: &str = "parts-people-odd";

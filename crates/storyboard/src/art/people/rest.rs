@@ -2,9 +2,9 @@
 
 use std::f32::consts::TAU;
 
-use super::super::Moment;
 use super::build::Build;
 use super::skeleton::{Limb, Mouth, Posture};
+use crate::art::Moment;
 
 pub(super) fn wave(t: f32, hz: f32) -> f32 {
     (t * hz * TAU).sin()

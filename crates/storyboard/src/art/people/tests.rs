@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use tiny_skia::Transform;
 
-use super::super::rig::Rig;
-use super::super::trial::ACTS;
-use super::super::{Look, Moment, anchor, reach};
 use super::skeleton::{Limb, Skeleton};
 use super::{acts, build::Build, draw, head, outfit::outfit};
+use crate::art::rig::Rig;
+use crate::art::trial::ACTS;
+use crate::art::{Look, Moment, anchor, reach};
 use crate::colour::Rgb;
 use crate::pen::Pen;
 use crate::subject::{Act, Body, Subject};
@@ -279,7 +279,7 @@ fn acts_are_what_they_are_called() {
 
 #[test]
 fn somebody_who_jumps_leaves_the_ground_stretched_and_crouches_between() {
-    let clock = |turn: f32| turn / super::super::HOPS_HZ;
+    let clock = |turn: f32| turn / crate::art::HOPS_HZ;
     let air = bones(Act::Jump, clock(0.35));
     let rest = bones(Act::Jump, clock(0.85));
     assert!(air.hand(0).1 < 30.0, "arms are up");

@@ -2,11 +2,11 @@
 
 use std::f32::consts::TAU;
 
-use super::super::super::subject::{Act, Subject};
-use super::super::{HOPS_HZ, Moment};
 use super::figure::{Figure, Foot, Frame, GROUND, turned};
 use super::gait::Gait;
 use super::habit::{Habit, Sit, Sleep, habit};
+use crate::art::{HOPS_HZ, Moment};
+use crate::subject::{Act, Subject};
 
 /// The pose of `subject` at `m`.
 pub(super) fn figure(subject: Subject, frame: &Frame, m: &Moment) -> Figure {

@@ -1,8 +1,8 @@
 //! The dragon's flight: the only four-legged figure that flies.
 
-use super::super::super::subject::Act;
-use super::super::Moment;
 use super::figure::{Figure, Foot};
+use crate::art::Moment;
+use crate::subject::Act;
 
 /// Beats its wings with trailing legs; lands with flared wings and folds them at the end.
 pub(super) fn fly(figure: &mut Figure, m: &Moment, act: Act) {
@@ -38,5 +38,5 @@ pub(super) fn fly(figure: &mut Figure, m: &Moment, act: Act) {
 }
 
 fn smooth(value: f32, low: f32, high: f32) -> f32 {
-    super::super::super::colour::smooth(low, high, value)
+    crate::colour::smooth(low, high, value)
 }

@@ -1,8 +1,8 @@
 //! The pose of a four-legged figure at an instant: the positions of body and feet, and the angles of its parts.
 //! `acts` fills it in; this file turns it into poses of parts.
 
-use super::super::rig::{Pose, Rig};
 use super::legs::{Bend, Leg, NAMES, Point};
+use crate::art::rig::{Pose, Rig};
 
 /// The joints of the drawing at rest, as far as acts need them.
 #[derive(Clone, Copy, Debug)]

@@ -3,22 +3,22 @@
 
 /// The rhythm of four feet.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct Gait {
+pub(in crate::art) struct Gait {
     /// When each foot comes down, as a share of the cycle: hind near, front near, hind far, front far.
-    pub(in super::super) turns: [f32; 4],
+    pub(in crate::art) turns: [f32; 4],
     /// Share of the cycle in which a foot stands.
-    pub(in super::super) duty: f32,
+    pub(in crate::art) duty: f32,
     /// Distance that a standing foot moves back, in lengths of the leg.
-    pub(in super::super) reach: f32,
+    pub(in crate::art) reach: f32,
     /// How high a foot is lifted, in lengths of the leg.
-    pub(in super::super) lift: f32,
+    pub(in crate::art) lift: f32,
     /// How far the body rises and falls, in lengths of the leg, and how often in a cycle.
-    pub(in super::super) bob: (f32, f32),
+    pub(in crate::art) bob: (f32, f32),
     /// How far the body rocks fore and aft, degrees.
-    pub(in super::super) pitch: f32,
+    pub(in crate::art) pitch: f32,
 }
 
-pub(in super::super) const WALK: Gait = Gait {
+pub(in crate::art) const WALK: Gait = Gait {
     turns: [0.0, 0.75, 0.5, 0.25],
     duty: 0.64,
     reach: 0.5,
@@ -26,7 +26,7 @@ pub(in super::super) const WALK: Gait = Gait {
     bob: (0.012, 2.0),
     pitch: 0.6,
 };
-pub(in super::super) const TROT: Gait = Gait {
+pub(in crate::art) const TROT: Gait = Gait {
     turns: [0.0, 0.5, 0.5, 0.0],
     duty: 0.46,
     reach: 0.56,
@@ -34,7 +34,7 @@ pub(in super::super) const TROT: Gait = Gait {
     bob: (0.05, 2.0),
     pitch: 1.0,
 };
-pub(in super::super) const GALLOP: Gait = Gait {
+pub(in crate::art) const GALLOP: Gait = Gait {
     turns: [0.12, 0.58, 0.0, 0.44],
     duty: 0.4,
     reach: 0.6,
@@ -43,7 +43,7 @@ pub(in super::super) const GALLOP: Gait = Gait {
     pitch: 4.5,
 };
 /// Both hind feet together, then both front feet.
-pub(in super::super) const BOUND: Gait = Gait {
+pub(in crate::art) const BOUND: Gait = Gait {
     turns: [0.04, 0.6, 0.0, 0.54],
     duty: 0.36,
     reach: 0.6,
@@ -52,7 +52,7 @@ pub(in super::super) const BOUND: Gait = Gait {
     pitch: 9.0,
 };
 /// Hind feet only; the front feet never come down.
-pub(in super::super) const HOP: Gait = Gait {
+pub(in crate::art) const HOP: Gait = Gait {
     turns: [0.02, 0.02, 0.0, 0.0],
     duty: 0.42,
     reach: 0.6,
@@ -63,22 +63,22 @@ pub(in super::super) const HOP: Gait = Gait {
 
 /// Position of a foot relative to its place below the hip.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct Step {
+pub(in crate::art) struct Step {
     /// In lengths of the leg, to the right and up.
-    pub(in super::super) ahead: f32,
-    pub(in super::super) up: f32,
+    pub(in crate::art) ahead: f32,
+    pub(in crate::art) up: f32,
     /// How far the toe points down, 0.0 to 1.0.
-    pub(in super::super) tip: f32,
+    pub(in crate::art) tip: f32,
 }
 
 impl Gait {
     /// Distance that the body covers in a cycle, in lengths of the leg.
-    pub(in super::super) fn stride(&self) -> f32 {
+    pub(in crate::art) fn stride(&self) -> f32 {
         self.reach / self.duty
     }
 
     /// The position of foot `nth` after `cycles`.
-    pub(in super::super) fn step(&self, nth: usize, cycles: f32) -> Step {
+    pub(in crate::art) fn step(&self, nth: usize, cycles: f32) -> Step {
         let turn = self.turns.get(nth).copied().unwrap_or_default();
         let phase = (cycles - turn).rem_euclid(1.0);
         if phase < self.duty {
@@ -105,7 +105,7 @@ impl Gait {
     }
 
     /// Lift of the body, in lengths of the leg, and its pitch, degrees nose down.
-    pub(in super::super) fn sway(&self, cycles: f32) -> (f32, f32) {
+    pub(in crate::art) fn sway(&self, cycles: f32) -> (f32, f32) {
         let turn = cycles * std::f32::consts::TAU;
         // Highest when the fewest feet stand.
         let late = if self.bob.1 > 1.5 { 3.4 } else { -1.26 };

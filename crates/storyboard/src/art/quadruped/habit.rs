@@ -1,8 +1,8 @@
 //! The habits of each animal: how it runs, sits and sleeps, and how low its mouth reaches. One row for each kind
 //! that differs from a hoofed animal.
 
-use super::super::super::subject::Subject;
 use super::gait::{BOUND, GALLOP, Gait, HOP, TROT, WALK};
+use crate::subject::Subject;
 
 /// How an animal sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

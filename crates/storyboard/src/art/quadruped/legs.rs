@@ -1,32 +1,32 @@
 //! Legs of two bones: their joints in a drawing, and the angles that put a foot at a given position. It knows no
 //! gait.
 
-use super::super::rig::Rig;
+use crate::art::rig::Rig;
 
-pub(in super::super) type Point = (f32, f32);
+pub(in crate::art) type Point = (f32, f32);
 
 /// One leg of a drawing at rest.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct Leg {
-    pub(in super::super) hip: Point,
-    pub(in super::super) knee: Point,
-    pub(in super::super) foot: Point,
+pub(in crate::art) struct Leg {
+    pub(in crate::art) hip: Point,
+    pub(in crate::art) knee: Point,
+    pub(in crate::art) foot: Point,
 }
 
 /// The angles of a leg's parts, degrees, each about its joint and relative to the part before.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct Bend {
-    pub(in super::super) leg: f32,
-    pub(in super::super) shin: f32,
-    pub(in super::super) foot: f32,
+pub(in crate::art) struct Bend {
+    pub(in crate::art) leg: f32,
+    pub(in crate::art) shin: f32,
+    pub(in crate::art) foot: f32,
 }
 
 /// The legs of a quadruped, by the names of their parts.
-pub(in super::super) const NAMES: [&str; 4] = ["hind-near", "front-near", "hind-far", "front-far"];
+pub(in crate::art) const NAMES: [&str; 4] = ["hind-near", "front-near", "hind-far", "front-far"];
 
 impl Leg {
     /// The leg whose parts are `leg-…`, `shin-…` and `foot-…`.
-    pub(in super::super) fn of(rig: &Rig, name: &str) -> Option<Self> {
+    pub(in crate::art) fn of(rig: &Rig, name: &str) -> Option<Self> {
         Some(Self {
             hip: rig.joint(&format!("leg-{name}"))?,
             knee: rig.joint(&format!("shin-{name}"))?,
@@ -34,21 +34,21 @@ impl Leg {
         })
     }
 
-    pub(in super::super) fn upper(&self) -> f32 {
+    pub(in crate::art) fn upper(&self) -> f32 {
         distance(self.hip, self.knee)
     }
 
-    pub(in super::super) fn lower(&self) -> f32 {
+    pub(in crate::art) fn lower(&self) -> f32 {
         distance(self.knee, self.foot)
     }
 
-    pub(in super::super) fn length(&self) -> f32 {
+    pub(in crate::art) fn length(&self) -> f32 {
         self.upper() + self.lower()
     }
 
     /// Bends so that the foot reaches `to` with the hip at `hip`, or as near as the bones allow. The knee stays on its
     /// side of the leg, or on the other if `flipped`. The foot stays level.
-    pub(in super::super) fn reach(&self, hip: Point, to: Point, flipped: bool) -> Bend {
+    pub(in crate::art) fn reach(&self, hip: Point, to: Point, flipped: bool) -> Bend {
         let (upper, lower) = (self.upper().max(0.1), self.lower().max(0.1));
         let least = (upper - lower).abs() + 0.05;
         let most = (upper + lower) * 0.9995;
@@ -68,7 +68,7 @@ impl Leg {
     }
 
     /// Folds the leg along the ground: the knee behind the hip on row `ground`, the foot before it.
-    pub(in super::super) fn fold(&self, hip: Point, ground: f32) -> Bend {
+    pub(in crate::art) fn fold(&self, hip: Point, ground: f32) -> Bend {
         let upper = self.upper();
         let down = (ground - hip.1).clamp(-upper, upper);
         let back = (upper * upper - down * down).max(0.0).sqrt();

@@ -10,10 +10,10 @@ mod slow;
 #[cfg(test)]
 mod tests;
 
-use super::super::pen::Pen;
-use super::super::subject::Subject;
 use super::rig::Rig;
 use super::{Look, Moment};
+use crate::pen::Pen;
+use crate::subject::Subject;
 use figure::Frame;
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {

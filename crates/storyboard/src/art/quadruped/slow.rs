@@ -1,8 +1,8 @@
 //! Animals without legs: the snake, whose body follows the track of its head, and the snail.
 
-use super::super::super::subject::Act;
-use super::super::Moment;
-use super::super::rig::Pose;
+use crate::art::Moment;
+use crate::art::rig::Pose;
+use crate::subject::Act;
 
 /// Distance between two rings of a snake's drawing, in its square of 100.
 const RING: f32 = 2.3;

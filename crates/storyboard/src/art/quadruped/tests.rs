@@ -1,19 +1,19 @@
 //! What four-legged figures promise: feet that stand, heads that reach the ground, eyes that close.
 
-use super::super::super::subject::{Act, Body, Subject};
-use super::super::Moment;
-use super::super::rig::{Pose, Rig};
 use super::acts::figure;
 use super::figure::{Figure, Frame, GROUND, turned};
 use super::gait::{BOUND, GALLOP, HOP, TROT, WALK};
 use super::legs::{NAMES, Point};
+use crate::art::Moment;
+use crate::art::rig::{Pose, Rig};
+use crate::subject::{Act, Body, Subject};
 
 fn walkers() -> impl Iterator<Item = (Subject, &'static Rig, Frame)> {
     let all = Subject::ALL.iter().copied();
     all.filter(|one| one.facts().body == Body::Quadruped)
         .filter(|one| !matches!(one, Subject::Snake | Subject::Snail))
         .map(|one| {
-            let rig = Rig::named(&super::super::drawing(one)).unwrap();
+            let rig = Rig::named(&crate::art::drawing(one)).unwrap();
             let frame = Frame::of(rig).unwrap_or_else(|| panic!("{one:?} lacks a joint"));
             (one, rig, frame)
         })

@@ -10,9 +10,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use roxmltree::Document;
 use tiny_skia::Transform;
 
-use super::super::pen::Pen;
 use super::Look;
 use super::drawings;
+use crate::pen::Pen;
 use parse::part;
 pub(super) use part::Pose;
 use part::{Part, draw, joint};

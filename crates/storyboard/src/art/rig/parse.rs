@@ -3,9 +3,9 @@
 use roxmltree::{Document, Node};
 use tiny_skia::{Path, PathBuilder, Rect, Transform};
 
-use super::super::super::colour::Rgb;
-use super::super::drawings;
 use super::part::{Hue, Item, Part, Shape};
+use crate::art::drawings;
+use crate::colour::Rgb;
 
 /// Maximum nesting of parts, across files.
 const DEPTH_MAX: usize = 12;
@@ -100,9 +100,10 @@ fn shape(node: Node<'_, '_>) -> Result<Shape, String> {
         .unwrap_or_default()
         .split(' ')
         .collect();
-    let line = match classes.contains(&"line") {
-        true => Some(number("stroke-width", 1.0)?),
-        false => None,
+    let line = if classes.contains(&"line") {
+        Some(number("stroke-width", 1.0)?)
+    } else {
+        None
     };
     let fade = node.attribute("data-fade").map(numbers).transpose()?;
     let fade = match fade.as_deref() {

@@ -2,47 +2,47 @@
 
 use tiny_skia::{Path, Transform};
 
-use super::super::super::colour::Rgb;
-use super::super::super::pen::{Ink, Pen};
-use super::super::Look;
+use crate::art::Look;
+use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
 
 /// The pose of a part about its joint.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct Pose {
+pub(in crate::art) struct Pose {
     /// Clockwise, in a picture that faces right.
-    pub(in super::super) degrees: f32,
-    pub(in super::super) shift: (f32, f32),
-    pub(in super::super) scale: (f32, f32),
-    pub(in super::super) hidden: bool,
+    pub(in crate::art) degrees: f32,
+    pub(in crate::art) shift: (f32, f32),
+    pub(in crate::art) scale: (f32, f32),
+    pub(in crate::art) hidden: bool,
 }
 
 impl Pose {
-    pub(in super::super) const REST: Self = Self {
+    pub(in crate::art) const REST: Self = Self {
         degrees: 0.0,
         shift: (0.0, 0.0),
         scale: (1.0, 1.0),
         hidden: false,
     };
-    pub(in super::super) const HIDDEN: Self = Self {
+    pub(in crate::art) const HIDDEN: Self = Self {
         hidden: true,
         ..Self::REST
     };
 
-    pub(in super::super) const fn turned(degrees: f32) -> Self {
+    pub(in crate::art) const fn turned(degrees: f32) -> Self {
         Self {
             degrees,
             ..Self::REST
         }
     }
 
-    pub(in super::super) const fn shifted(right: f32, down: f32) -> Self {
+    pub(in crate::art) const fn shifted(right: f32, down: f32) -> Self {
         Self {
             shift: (right, down),
             ..Self::REST
         }
     }
 
-    pub(in super::super) const fn scaled(across: f32, down: f32) -> Self {
+    pub(in crate::art) const fn scaled(across: f32, down: f32) -> Self {
         Self {
             scale: (across, down),
             ..Self::REST

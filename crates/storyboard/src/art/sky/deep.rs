@@ -4,12 +4,12 @@ use std::f32::consts::TAU;
 
 use tiny_skia::Transform;
 
-use super::super::super::colour::Rgb;
-use super::super::super::pen::{Ink, Pen};
-use super::super::super::subject::Subject;
-use super::super::Look;
-use super::super::effects::chance;
 use super::light::own_light;
+use crate::art::Look;
+use crate::art::effects::chance;
+use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
+use crate::subject::Subject;
 
 /// A comet that flies to the right and a little down; its tails point back.
 pub(super) fn comet(pen: &mut Pen, look: &Look, t: f32) {

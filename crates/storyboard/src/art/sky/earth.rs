@@ -3,11 +3,11 @@
 
 use tiny_skia::Transform;
 
-use super::super::super::colour::Rgb;
-use super::super::super::pen::{Ink, Pen};
-use super::super::super::subject::Subject;
-use super::super::Look;
 use super::light::own_light;
+use crate::art::Look;
+use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
+use crate::subject::Subject;
 
 const RADIUS: f32 = 32.0;
 /// Degrees per second.

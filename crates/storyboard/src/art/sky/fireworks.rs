@@ -3,12 +3,12 @@
 
 use std::f32::consts::TAU;
 
-use super::super::super::colour::Rgb;
-use super::super::super::pen::{Ink, Pen};
-use super::super::super::subject::Subject;
-use super::super::effects::chance;
-use super::super::{Look, Moment};
 use super::light::is_named;
+use crate::art::effects::chance;
+use crate::art::{Look, Moment};
+use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
+use crate::subject::Subject;
 
 /// Time between two launches of a mortar, seconds.
 const PERIOD_S: f32 = 2.7;

@@ -1,8 +1,8 @@
 //! The colours of objects in the sky that emit light.
 
-use super::super::super::colour::Rgb;
-use super::super::super::subject::Subject;
-use super::super::Look;
+use crate::art::Look;
+use crate::colour::Rgb;
+use crate::subject::Subject;
 
 /// Whether the words name a colour that `subject` does not have by nature.
 pub(super) fn is_named(look: &Look, subject: Subject) -> bool {

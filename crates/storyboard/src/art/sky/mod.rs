@@ -5,10 +5,10 @@ mod earth;
 mod fireworks;
 mod light;
 
-use super::super::pen::Pen;
-use super::super::subject::Subject;
 use super::rig::Pose;
 use super::{Look, Moment};
+use crate::pen::Pen;
+use crate::subject::Subject;
 use light::own_light;
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {

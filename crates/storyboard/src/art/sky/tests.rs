@@ -1,10 +1,10 @@
 //! What the sky promises: globes turn, fireworks burst, fall and fade, and named colours are theirs.
 
-use super::super::super::colour::Rgb;
-use super::super::super::subject::{Act, Body, Subject};
-use super::super::reach;
-use super::super::trial::{ACTS, LOOK, moment, subjects, trial};
 use super::*;
+use crate::art::reach;
+use crate::art::trial::{ACTS, LOOK, moment, subjects, trial};
+use crate::colour::Rgb;
+use crate::subject::{Act, Body, Subject};
 
 #[test]
 fn all_in_the_sky_is_drawn_in_every_act_and_always_alike() {

@@ -1,9 +1,9 @@
 //! Effects in the air around things, as functions of time: steam, smoke, glow, sparks, glints and notes. They are not
 //! parts of drawings.
 
-use super::super::super::colour::Rgb;
-use super::super::super::pen::{Ink, Pen};
-use super::super::{Look, Moment};
+use crate::art::{Look, Moment};
+use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
 
 /// A flame's light, around 1.0.
 pub(super) fn flicker(m: &Moment) -> f32 {

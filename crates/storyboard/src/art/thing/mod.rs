@@ -5,9 +5,9 @@ mod parts;
 
 use tiny_skia::Transform;
 
-use super::super::pen::Pen;
-use super::super::subject::{Act, Subject};
 use super::{Look, Moment};
+use crate::pen::Pen;
+use crate::subject::{Act, Subject};
 use parts::{burns, open, pose, shines};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
@@ -32,7 +32,7 @@ fn whole(subject: Subject, m: &Moment) -> Transform {
             foot(Transform::from_translate(0.0, -up).pre_rotate(lean))
         }
         (Act::Open, Subject::Egg) => {
-            let hatching = super::super::colour::smooth(0.3, 0.8, m.share);
+            let hatching = crate::colour::smooth(0.3, 0.8, m.share);
             let strong = 7.0 * hatching * (m.t * 1.1).sin().max(0.0);
             foot(Transform::from_rotate(strong * (m.t * 19.0).sin()))
         }

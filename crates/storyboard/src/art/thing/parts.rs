@@ -1,10 +1,10 @@
 //! The poses of the parts of things: hands and bells follow the time, lids and doors the share of the shot that is
 //! over. It draws nothing.
 
-use super::super::super::colour::smooth;
-use super::super::super::subject::{Act, Subject};
-use super::super::rig::Pose;
-use super::super::{Look, Moment};
+use crate::art::rig::Pose;
+use crate::art::{Look, Moment};
+use crate::colour::smooth;
+use crate::subject::{Act, Subject};
 
 /// Whether it burns.
 pub(super) fn burns(subject: Subject, m: &Moment) -> bool {

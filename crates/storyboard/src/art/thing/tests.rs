@@ -3,11 +3,11 @@
 
 use tiny_skia::Transform;
 
-use super::super::super::colour::Rgb;
-use super::super::super::pen::Pen;
-use super::super::super::subject::{Act, Body, Subject};
-use super::super::{Look, Moment, anchor, draw, reach};
 use super::parts::pose;
+use crate::art::{Look, Moment, anchor, draw, reach};
+use crate::colour::Rgb;
+use crate::pen::Pen;
+use crate::subject::{Act, Body, Subject};
 
 const SIDE: f32 = 40.0;
 

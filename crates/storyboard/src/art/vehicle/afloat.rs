@@ -1,12 +1,12 @@
 //! Boats and submarines: sails, paddles and propellers, and the water that they move.
 
-use super::super::super::colour::Rgb;
-use super::super::super::pen::{Ink, Pen};
-use super::super::super::subject::Subject;
-use super::super::effects::{Puffs, flag};
-use super::super::rig::Pose;
-use super::super::{Look, Moment};
 use super::state::under_way;
+use crate::art::effects::{Puffs, flag};
+use crate::art::rig::Pose;
+use crate::art::{Look, Moment};
+use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
+use crate::subject::Subject;
 
 /// Strokes of a paddle per second, as an angle.
 const STROKE: f32 = 2.6;

@@ -2,13 +2,13 @@
 
 use tiny_skia::Transform;
 
-use super::super::super::colour::Rgb;
-use super::super::super::pen::{Ink, Pen};
-use super::super::super::subject::{Act, Subject};
-use super::super::effects::{Puffs, flame, smoke};
-use super::super::rig::Pose;
-use super::super::{Look, Moment};
 use super::state::shown;
+use crate::art::effects::{Puffs, flame, smoke};
+use crate::art::rig::Pose;
+use crate::art::{Look, Moment};
+use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
+use crate::subject::{Act, Subject};
 
 /// Its attitude: nose up, nose down, or along its flight.
 pub(super) fn attitude(subject: Subject, m: &Moment) -> Transform {

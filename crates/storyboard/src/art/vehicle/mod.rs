@@ -7,11 +7,11 @@ mod rider;
 mod state;
 mod track;
 
-use super::super::pen::Pen;
-use super::super::subject::Subject;
 use super::effects::{Puffs, smoke};
 use super::rig::Pose;
 use super::{Look, Moment};
+use crate::pen::Pen;
+use crate::subject::Subject;
 use state::{shown, under_way};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {

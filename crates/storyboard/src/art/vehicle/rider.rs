@@ -1,7 +1,7 @@
 //! The rider of a bicycle, whose legs follow the pedals. A standing bicycle has no rider.
 
-use super::super::super::pen::Pen;
-use super::super::Look;
+use crate::art::Look;
+use crate::pen::Pen;
 
 const HIP: (f32, f32) = (37.0, 41.0);
 const SHOULDER: (f32, f32) = (53.0, 19.0);

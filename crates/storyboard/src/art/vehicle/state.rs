@@ -1,8 +1,8 @@
 //! The state of a vehicle at a moment.
 
-use super::super::super::subject::Act;
-use super::super::Moment;
-use super::super::rig::Pose;
+use crate::art::Moment;
+use crate::art::rig::Pose;
+use crate::subject::Act;
 
 /// Whether it is under way, and not parked, moored or hovering.
 pub(super) fn under_way(m: &Moment) -> bool {

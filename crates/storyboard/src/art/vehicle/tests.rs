@@ -1,11 +1,11 @@
 //! What vehicles promise: they roll without sliding, turn what turns, and light up by night.
 
-use super::super::super::subject::{Act, Body, Subject};
-use super::super::drawings;
-use super::super::rig::Rig;
-use super::super::trial::{ACTS, BY_NIGHT, LOOK, moment, subjects, trial};
-use super::super::{Moment, drawing, reach};
 use super::*;
+use crate::art::drawings;
+use crate::art::rig::Rig;
+use crate::art::trial::{ACTS, BY_NIGHT, LOOK, moment, subjects, trial};
+use crate::art::{Moment, drawing, reach};
+use crate::subject::{Act, Body, Subject};
 
 #[test]
 fn every_vehicle_is_drawn_in_every_act_and_always_alike() {
@@ -138,7 +138,7 @@ fn a_rocket_burns_unless_it_stands() {
 
 #[test]
 fn the_named_colour_is_the_main_area() {
-    let blue = super::super::super::colour::Rgb::hex(0x28_58d8);
+    let blue = crate::colour::Rgb::hex(0x28_58d8);
     let look = Look { main: blue, ..LOOK };
     for subject in subjects(Body::Vehicle).filter(|one| *one != Subject::Bicycle) {
         let m = moment(subject.facts().usual, 1.0);

@@ -2,9 +2,9 @@
 
 use tiny_skia::{PathBuilder, Rect};
 
-use super::super::super::colour::Rgb;
-use super::super::super::pen::Pen;
-use super::super::Look;
+use crate::art::Look;
+use crate::colour::Rgb;
+use crate::pen::Pen;
 
 /// Its ends, in the coordinates of the train.
 const ENDS: (f32, f32) = (-250.0, 350.0);

@@ -1,8 +1,8 @@
 //! Which figures words make: families, players, drivers, what a colour belongs to.
 
-use super::super::super::colour::Rgb;
-use super::super::{Hour, Season, Weather};
 use super::*;
+use crate::colour::Rgb;
+use crate::lexicon::{Hour, Season, Weather};
 use crate::subject::Act;
 
 const RED: Rgb = Rgb::hex(0xd3_2f2f);

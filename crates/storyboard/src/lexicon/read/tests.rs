@@ -1,8 +1,8 @@
 //! Sentences of twelve languages, and what is read in them.
 
-use super::super::super::colour::Rgb;
-use super::super::{Hour, Meaning, Weather};
 use super::*;
+use crate::colour::Rgb;
+use crate::lexicon::{Hour, Meaning, Weather};
 use crate::subject::Act;
 
 const RED: Rgb = Rgb::hex(0xd3_2f2f);
@@ -58,8 +58,8 @@ fn colours_and_sizes_bind_to_their_nouns() {
     let roles = read("a huge cat beside a tiny house", "").roles;
     assert!(roles[0].size > 1.2 && roles[1].size < 0.8);
     let tints = |text: &str| read(text, "").tints;
-    assert_eq!(tints("a red sky"), [super::super::Tint::Heaven(RED)]);
-    assert_eq!(tints("red hills"), [super::super::Tint::Place(RED)]);
+    assert_eq!(tints("a red sky"), [crate::lexicon::Tint::Heaven(RED)]);
+    assert_eq!(tints("red hills"), [crate::lexicon::Tint::Place(RED)]);
 }
 
 #[test]

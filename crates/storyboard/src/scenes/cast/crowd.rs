@@ -1,9 +1,9 @@
 //! The number of figures that a scene draws of each role. The layout and the warnings both count here, so that a
 //! figure is either drawn or reported.
 
-use super::super::lexicon::{Place, Role};
-use super::super::subject::Subject;
 use super::seat::{Group, group};
+use crate::scenes::lexicon::{Place, Role};
+use crate::scenes::subject::Subject;
 
 /// Maximum number of figures of one kind.
 const KIND_MAX: u32 = 12;
@@ -12,11 +12,11 @@ const GROUP_MAX: u32 = 36;
 
 /// A subject of which a scene draws fewer figures than asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super::super) struct Shortage {
-    pub(in super::super::super) subject: Subject,
-    pub(in super::super::super) asked: u32,
+pub(crate) struct Shortage {
+    pub(crate) subject: Subject,
+    pub(crate) asked: u32,
     /// Fewer than `asked`.
-    pub(in super::super::super) drawn: u32,
+    pub(crate) drawn: u32,
 }
 
 /// Whether the sky draws `role`, which then has no place among the figures.
@@ -38,15 +38,18 @@ pub(super) fn places(place: Place, roles: &[Role]) -> Vec<u32> {
             given
         })
     };
-    let given = roles.iter().map(|role| match is_orb(role) {
-        true => role.count.min(1),
-        false => give(role),
+    let given = roles.iter().map(|role| {
+        if is_orb(role) {
+            role.count.min(1)
+        } else {
+            give(role)
+        }
     });
     given.collect()
 }
 
 /// The subjects of `roles` of which a scene in `place` draws fewer figures than its own shot asks for.
-pub(in super::super::super) fn shortages(place: Place, roles: &[Role]) -> Vec<Shortage> {
+pub(crate) fn shortages(place: Place, roles: &[Role]) -> Vec<Shortage> {
     let mut all: Vec<Shortage> = Vec::new();
     let own = roles.iter().zip(places(place, roles));
     for (role, drawn) in own.filter(|(role, _)| !role.inherited) {

@@ -1,10 +1,10 @@
 //! The places of figures across edits: old figures keep theirs, and new ones take free places. It reads no words.
 
-use super::super::Stage;
 use super::seat::{Kept, Seat, breadth};
+use crate::scenes::Stage;
 
 /// Whether the street of the previous version has a pavement in front; `None` if it was no street.
-pub(in super::super) fn paved(stage: &Stage<'_>) -> Option<bool> {
+pub(in crate::scenes) fn paved(stage: &Stage<'_>) -> Option<bool> {
     let mut kept = stage.kept.iter();
     let kept = kept.find(|kept| kept.place == stage.place)?;
     Some(kept.paved)

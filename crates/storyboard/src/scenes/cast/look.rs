@@ -1,12 +1,12 @@
 //! The colours of a figure under the scene's light: what the words say, else what it has by nature, else
 //! the scene's accents.
 
-use super::super::Stage;
-use super::super::art::Look;
-use super::super::colour::Rgb;
-use super::super::lexicon::Place;
-use super::super::subject::{Body, Subject};
 use super::seat::Seat;
+use crate::scenes::Stage;
+use crate::scenes::art::Look;
+use crate::scenes::colour::Rgb;
+use crate::scenes::lexicon::Place;
+use crate::scenes::subject::{Body, Subject};
 
 /// Colours of clothes that the words do not name.
 const CLOTHES: [u32; 7] = [

@@ -7,16 +7,16 @@ mod seat;
 mod seats;
 mod ways;
 
-use super::super::actor::Actor;
+use crate::actor::Actor;
 
 use super::heavens::Orb;
 use super::lexicon::{Motion, Role};
 use super::subject::{Act, Body, Stance, Subject};
 use super::{Stage, art, rng};
-pub(in super::super) use crowd::{Shortage, shortages};
+pub(crate) use crowd::{Shortage, shortages};
 pub(super) use kept::paved;
 use look::look;
-pub(in super::super) use seat::Kept;
+pub(crate) use seat::Kept;
 use seat::group;
 pub(super) use seat::{Group, Seat};
 use seats::{ROW_MAX, seats};
@@ -205,9 +205,10 @@ pub(super) fn floaters(stage: &mut Stage<'_>, pool: Pool, orb: Orb, shore: &[Sea
                 seat.size *= 0.62 + 0.5 * share;
             }
             let (left, right) = pool.columns;
-            seat.x = match in_rows {
-                true => left + seat.x * (right - left) / stage.width,
-                false => clear(&seat, pool.columns, &taken),
+            seat.x = if in_rows {
+                left + seat.x * (right - left) / stage.width
+            } else {
+                clear(&seat, pool.columns, &taken)
             };
             taken.push(seat);
         }

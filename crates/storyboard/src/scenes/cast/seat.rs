@@ -1,12 +1,12 @@
 //! A figure and its place in a scene, and the place that it had before an edit.
 
-use super::super::Stage;
-use super::super::lexicon::{Place, Role};
-use super::super::subject::{Act, Body, Stance, Subject};
+use crate::scenes::Stage;
+use crate::scenes::lexicon::{Place, Role};
+use crate::scenes::subject::{Act, Body, Stance, Subject};
 
 /// The element that carries a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Group {
+pub(in crate::scenes) enum Group {
     Air,
     Ground,
     Water,
@@ -14,7 +14,7 @@ pub(in super::super) enum Group {
 
 /// One figure and its place.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super) struct Seat {
+pub(in crate::scenes) struct Seat {
     pub(super) role: Role,
     /// Its number among the figures of its role.
     pub(super) nth: u8,
@@ -60,7 +60,7 @@ impl Seat {
     }
 
     /// Whether it is to the left of stage column `x`.
-    pub(in super::super) fn is_left_of(&self, x: f32) -> bool {
+    pub(in crate::scenes) fn is_left_of(&self, x: f32) -> bool {
         self.x < x
     }
 
@@ -113,7 +113,7 @@ pub(super) type Key = (Subject, u8, u8);
 
 /// The place of a figure in the previous version.
 #[derive(Clone, Copy, Debug)]
-pub(in super::super::super) struct Kept {
+pub(crate) struct Kept {
     pub(super) key: Key,
     pub(super) group: Group,
     pub(super) place: Place,

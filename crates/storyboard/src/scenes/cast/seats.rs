@@ -1,12 +1,12 @@
 //! Chooses a place for every figure: each gets a part of the frame's width, so that figures do not overlap by
 //! chance. It knows widths and moves no figure.
 
-use super::super::Stage;
-use super::super::lexicon::{Place, Role};
-use super::super::subject::{Body, Stance, Subject};
 use super::crowd;
 use super::kept;
 use super::seat::{Group, Key, Seat, group};
+use crate::scenes::Stage;
+use crate::scenes::lexicon::{Place, Role};
+use crate::scenes::subject::{Body, Stance, Subject};
 
 /// Maximum number of figures in one row of a group.
 pub(super) const ROW_MAX: usize = 14;

@@ -1,10 +1,10 @@
 //! How figures move along: speed and direction from what they do and what the words say. Every way stays
 //! within the frame.
 
-use super::super::Stage;
-use super::super::lexicon::Motion;
-use super::super::subject::{Act, Body, Stance, Subject};
 use super::seat::{Group, Seat};
+use crate::scenes::Stage;
+use crate::scenes::lexicon::Motion;
+use crate::scenes::subject::{Act, Body, Stance, Subject};
 
 /// The longest way along the frame, as a share of its width.
 const ALONG_MAX: f32 = 0.4;

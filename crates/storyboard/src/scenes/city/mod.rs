@@ -2,12 +2,12 @@
 
 mod street;
 
-use super::super::colour::Rgb;
-use super::super::subject::Stance;
 use super::pen::{Ink, Pen};
 use super::rng::Rng;
 use super::sky;
 use super::{Plane, Stage, cast};
+use crate::colour::Rgb;
+use crate::subject::Stance;
 use street::{Lane, Street};
 
 /// One row of buildings.

@@ -1,14 +1,14 @@
 //! The street before the houses: a pavement at their foot, a road, a crossing, and a pavement in front for
 //! those who walk. It paints no houses.
 
-use super::super::super::colour::{Rgb, smooth};
-use super::super::super::lexicon::Weather;
-use super::super::super::stage::Element;
-use super::super::noise::cloudy;
-use super::super::pen::Ink;
-use super::super::subject::{Body, Stance, Subject};
-use super::super::water::Water;
-use super::super::{Plane, Stage};
+use crate::colour::{Rgb, smooth};
+use crate::lexicon::Weather;
+use crate::scenes::noise::cloudy;
+use crate::scenes::pen::Ink;
+use crate::scenes::subject::{Body, Stance, Subject};
+use crate::scenes::water::Water;
+use crate::scenes::{Plane, Stage};
+use crate::stage::Element;
 
 /// Stage rows of a street, from far to near.
 #[derive(Clone, Copy, Debug)]

@@ -3,14 +3,14 @@
 
 mod floor;
 
-use super::super::colour::{Rgb, smooth};
-use super::super::lexicon::{Hour, Weather};
 use super::layer::Sway;
 use super::particles::{Mark, Particles};
 use super::pen::{Ink, Pen};
 use super::sky;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast, land, trees};
+use crate::colour::{Rgb, smooth};
+use crate::lexicon::{Hour, Weather};
 
 /// The opening in the wall.
 #[derive(Clone, Copy, Debug)]

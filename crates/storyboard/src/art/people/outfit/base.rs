@@ -1,11 +1,11 @@
 //! The parts of an outfit, and the clothes that many outfits share.
 
-use super::super::build::Build;
-use super::super::cloth::Skirt;
+use crate::art::people::build::Build;
+use crate::art::people::cloth::Skirt;
 
 /// The colour of a garment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) enum Tint {
+pub(in crate::art::people) enum Tint {
     Main,
     /// The main colour, darker.
     Deep,
@@ -19,25 +19,25 @@ pub(in super::super) enum Tint {
 
 /// The names of drawings in their sheets; an empty name draws nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(in super::super) struct Outfit {
-    pub(in super::super) build: Build,
+pub(in crate::art::people) struct Outfit {
+    pub(in crate::art::people) build: Build,
     /// On the chest, and on the back behind everything.
-    pub(in super::super) torso: &'static str,
-    pub(in super::super) back: &'static str,
+    pub(in crate::art::people) torso: &'static str,
+    pub(in crate::art::people) back: &'static str,
     /// Upper arm and forearm.
-    pub(in super::super) arm: [&'static str; 2],
-    pub(in super::super) sleeve: Tint,
-    pub(in super::super) hand: (&'static str, Tint),
+    pub(in crate::art::people) arm: [&'static str; 2],
+    pub(in crate::art::people) sleeve: Tint,
+    pub(in crate::art::people) hand: (&'static str, Tint),
     /// Thigh and shin.
-    pub(in super::super) leg: ([&'static str; 2], Tint),
-    pub(in super::super) foot: (&'static str, Tint),
-    pub(in super::super) skirt: Option<Skirt>,
-    pub(in super::super) hair: &'static str,
-    pub(in super::super) hair_tint: Tint,
-    pub(in super::super) hat: &'static str,
-    pub(in super::super) face: &'static [&'static str],
+    pub(in crate::art::people) leg: ([&'static str; 2], Tint),
+    pub(in crate::art::people) foot: (&'static str, Tint),
+    pub(in crate::art::people) skirt: Option<Skirt>,
+    pub(in crate::art::people) hair: &'static str,
+    pub(in crate::art::people) hair_tint: Tint,
+    pub(in crate::art::people) hat: &'static str,
+    pub(in crate::art::people) face: &'static [&'static str],
     /// In the far hand, upright.
-    pub(in super::super) held: &'static str,
+    pub(in crate::art::people) held: &'static str,
 }
 
 pub(super) const GREY: Tint = Tint::Fixed(0xc8_c8cc);

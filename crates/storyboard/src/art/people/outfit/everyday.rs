@@ -1,10 +1,10 @@
 //! Everyday outfits by age. Several rows make several people differ.
 
-use super::super::build::Build;
-use super::super::cloth::Skirt;
 use super::base::{
     BLACK, COAT, DRESS, GREY, JEANS, KHAKI, LEATHER, MAN, Outfit, TUNIC, Tint, WOMAN,
 };
+use crate::art::people::build::Build;
+use crate::art::people::cloth::Skirt;
 
 pub(super) const PEOPLE: [Outfit; 8] = [
     Outfit {

@@ -1,8 +1,8 @@
 //! Outfits of people in tales and at feasts.
 
-use super::super::build::Build;
-use super::super::cloth::Skirt;
 use super::base::{BLACK, COAT, GOWN, GREY, LEATHER, MAN, Outfit, ROBE, TUNIC, Tint, WOMAN};
+use crate::art::people::build::Build;
+use crate::art::people::cloth::Skirt;
 
 pub(super) const KING: Outfit = Outfit {
     torso: "king",

@@ -1,8 +1,8 @@
 //! Outfits for work, sport and music.
 
-use super::super::build::Build;
-use super::super::cloth::Skirt;
 use super::base::{BLACK, COAT, KHAKI, LEATHER, MAN, Outfit, TUNIC, Tint, WOMAN};
+use crate::art::people::build::Build;
+use crate::art::people::cloth::Skirt;
 
 pub(super) const SKIER: Outfit = Outfit {
     torso: "hoodie",
