@@ -72,8 +72,11 @@ const CONTENT_TYPE: &str = "Content-Type";
 
 fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
     let mut encodings = headers.get_all(header::CONTENT_ENCODING).iter();
-    let plain = |value: &[u8]| value.is_empty() || value.eq_ignore_ascii_case(b"identity");
-    if encodings.all(|value| plain(value.as_bytes().trim_ascii())) {
+    let is_plain = encodings.all(|value| {
+        let value = value.as_bytes().trim_ascii();
+        value.is_empty() || value.eq_ignore_ascii_case(b"identity")
+    });
+    if is_plain {
         return Ok(());
     }
     let message = "The body is compressed; send it without 'Content-Encoding'.";

@@ -104,8 +104,10 @@ impl Cors {
 fn origin(text: &str) -> Option<HeaderValue> {
     let (scheme, host) = text.split_once("://")?;
     let named = |part: &str, others: &str| {
-        let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || others.contains(c);
-        !part.is_empty() && part.chars().all(known)
+        !part.is_empty()
+            && part
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || others.contains(c))
     };
     let fits = named(scheme, "+-.") && named(host, "-._:[]");
     fits.then(|| HeaderValue::from_str(text).ok())?

@@ -74,17 +74,15 @@ pub(crate) async fn events(
 /// then, and all that are in progress. Only for the task of the last event is the client's state
 /// known exactly.
 fn changed_since(last: EventId, unfinished: &[Glance], ended: &Ended) -> VecDeque<TaskId> {
-    let is_known = |id: &TaskId| last.told.has_ended() && last.told.task() == *id;
     let ends = ended
         .tasks
         .iter()
         .map(|(_, id)| *id)
-        .filter(|id| !is_known(id));
-    let may_have_changed = |glance: &&Glance| {
+        .filter(|id| !(last.told.has_ended() && last.told.task() == *id));
+    let others = unfinished.iter().filter(|glance| {
         let is_new = glance.created_at_ms >= ended.from_ms;
         let is_told = last.told == Told::from(**glance);
         (last.is_partial || is_new || glance.status != Status::Queued) && !is_told
-    };
-    let others = unfinished.iter().filter(may_have_changed);
+    });
     ends.chain(others.map(|glance| glance.id)).collect()
 }

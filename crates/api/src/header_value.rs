@@ -57,10 +57,10 @@ fn unquoted(value: &str) -> String {
 /// Refuses character sets other than UTF-8 and its subset ASCII; the error names `param`.
 pub(crate) fn check_charset(content_type: &str, param: &str) -> Result<(), ApiError> {
     let known = ["utf-8", "utf8", "us-ascii", "ascii"];
-    let is_known = |charset: &str| known.iter().any(|one| charset.eq_ignore_ascii_case(one));
     let all = parameters(content_type);
-    let unknown = |(name, charset): &(String, String)| name == "charset" && !is_known(charset);
-    if !all.iter().any(unknown) {
+    if !all.iter().any(|(name, charset)| {
+        name == "charset" && !known.iter().any(|one| charset.eq_ignore_ascii_case(one))
+    }) {
         return Ok(());
     }
     let message = "The character set is not supported; send UTF-8.";

@@ -43,8 +43,10 @@ fn is_host(text: &str) -> bool {
 /// A name or an IPv4 address. RFC 3986 allows more characters, but names that resolve use only
 /// these.
 fn is_name(text: &str) -> bool {
-    let known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte);
-    (1..=NAME_BYTES_MAX).contains(&text.len()) && text.bytes().all(known)
+    (1..=NAME_BYTES_MAX).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte))
 }
 
 /// Empty, or a colon followed by an optional number.

@@ -62,10 +62,12 @@ where
 
     fn call(&mut self, request: Request) -> Self::Future {
         let path = request.extensions().get::<MatchedPath>();
-        let name = || path.map_or("other", MatchedPath::as_str);
-        let route = self
-            .route
-            .get_or_init(|| Arc::new(Route::new(name(), self.clock.clone())));
+        let route = self.route.get_or_init(|| {
+            Arc::new(Route::new(
+                path.map_or("other", MatchedPath::as_str),
+                self.clock.clone(),
+            ))
+        });
         Answering {
             route: route.clone(),
             method: method(request.method()),

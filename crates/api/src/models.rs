@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use kinora_contract::{Capabilities, ErrorCode, ModelCard};
+use kinora_store::ApiKey;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -76,15 +77,11 @@ impl Model {
     security(("bearer" = []))
 )]
 pub(crate) async fn list(State(api): State<SharedApi>, Reader(key): Reader) -> Answer<ModelList> {
-    let allowed = |card: &&ModelCard| {
-        key.key
-            .models
-            .as_ref()
-            .is_none_or(|all| all.contains(&card.id))
-    };
     let mut data = Vec::new();
-    for card in api.catalog.cards().iter().filter(allowed) {
-        data.push(Model::of(&api, card).await);
+    for card in api.catalog.cards() {
+        if may_use(&key, card) {
+            data.push(Model::of(&api, card).await);
+        }
     }
     Answer(ModelList {
         object: "list",
@@ -109,17 +106,19 @@ pub(crate) async fn read(
     params: Result<axum::extract::Path<String>, axum::extract::rejection::PathRejection>,
 ) -> Result<Answer<Model>, ApiError> {
     let name = params.map(|path| path.0).unwrap_or_default();
-    let allowed = |card: &&ModelCard| {
-        key.key
-            .models
-            .as_ref()
-            .is_none_or(|all| all.contains(&card.id))
-    };
-    match api.catalog.find(&name).filter(allowed) {
+    match api.catalog.find(&name).filter(|card| may_use(&key, card)) {
         Some(card) => Ok(Answer(Model::of(&api, card).await)),
         None => Err(ApiError::new(
             ErrorCode::NotFound,
             "There is no such model.",
         )),
     }
+}
+
+/// A key without a list of models may use all of them.
+fn may_use(key: &ApiKey, card: &ModelCard) -> bool {
+    key.key
+        .models
+        .as_ref()
+        .is_none_or(|all| all.contains(&card.id))
 }

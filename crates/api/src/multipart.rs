@@ -42,8 +42,10 @@ pub(crate) async fn fields(body: Bytes, boundary: String) -> Result<Map<String, 
 fn check_part(headers: &HeaderMap, name: &str) -> Result<(), ApiError> {
     let disposition = parameters(&text_of(headers, &header::CONTENT_DISPOSITION));
     // `filename*` is the same name in the encoding of RFC 8187.
-    let is_file = |name: &str| matches!(name, "filename" | "filename*");
-    if disposition.iter().any(|(name, _)| is_file(name)) {
+    if disposition
+        .iter()
+        .any(|(name, _)| matches!(name.as_str(), "filename" | "filename*"))
+    {
         let message = format!("'{name}' is a file; give reference material as a URL.");
         let code = ErrorCode::FileUploadUnsupported;
         return Err(ApiError::of(code, name, message));

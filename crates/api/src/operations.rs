@@ -204,21 +204,26 @@ impl From<RunningTask> for Running {
     }
 }
 
-impl From<LivingWorker> for Worker {
-    fn from(living: LivingWorker) -> Self {
-        let worker = living.worker;
-        let served = |served: ServedModel| WorkerModel {
+impl From<ServedModel> for WorkerModel {
+    fn from(served: ServedModel) -> Self {
+        Self {
             model: served.model,
             engine: served.engine,
             device: served.device,
             available: served.is_available,
-        };
+        }
+    }
+}
+
+impl From<LivingWorker> for Worker {
+    fn from(living: LivingWorker) -> Self {
+        let worker = living.worker;
         Self {
             id: worker.id,
             host: worker.host,
             state: worker.state.name(),
             version: worker.version,
-            models: worker.models.into_iter().map(served).collect(),
+            models: worker.models.into_iter().map(WorkerModel::from).collect(),
             slots: worker.slots,
             running: living.running,
             started_at: worker.started_at_ms / 1000,

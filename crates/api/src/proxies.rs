@@ -61,9 +61,13 @@ impl fmt::Debug for TrustedProxies {
 
 /// An address as proxies write it: bare, in brackets, or with a port.
 fn address(text: &str) -> Option<IpAddr> {
-    let bare = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok();
-    let with_port = || text.parse().ok().map(|both: SocketAddr| both.ip());
-    let address = text.parse().ok().or_else(with_port).or_else(bare)?;
+    let address = if let Ok(both) = text.parse::<SocketAddr>() {
+        both.ip()
+    } else if let Some(inner) = text.strip_prefix('[') {
+        inner.strip_suffix(']')?.parse().ok()?
+    } else {
+        text.parse().ok()?
+    };
     Some(IpAddr::to_canonical(&address))
 }
 

@@ -21,8 +21,7 @@ impl RecentlyTold {
 
     /// Records the state; returns whether it is new to the client. Nothing follows an end.
     pub(crate) fn is_news(&mut self, told: Told) -> bool {
-        let of_task = |known: &Told| known.task() == told.task();
-        if let Some(place) = self.0.iter().position(of_task) {
+        if let Some(place) = self.0.iter().position(|known| known.task() == told.task()) {
             let known = self.0[place];
             if known == told || known.has_ended() && !told.has_ended() {
                 return false;

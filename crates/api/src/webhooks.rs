@@ -265,14 +265,13 @@ impl Deliverer {
 
     /// The event for the end of a task, with the current task object.
     async fn ending(&self, event: &str, task: TaskId) -> Result<Message, Unsent> {
-        let later = |error: StoreError| {
+        let found = self.api.tasks.task(task).await.map_err(|error| {
             let after_ms = match error {
                 StoreError::Corrupt(_) => UNREADABLE_MS,
                 _ => SOON_MS,
             };
             Unsent::NotYet(after_ms, error.to_string())
-        };
-        let found = self.api.tasks.task(task).await.map_err(later)?;
+        })?;
         let task = found.ok_or(Unsent::Gone("the task was deleted"))?;
         let Some(kind) = event_type(&task.state) else {
             return Err(match task.state {

@@ -19,22 +19,26 @@ impl<'a> BlobKey<'a> {
     /// # Errors
     /// [`BlobError::InvalidKey`].
     pub fn parse(key: &'a str) -> Result<Self, BlobError> {
-        let letter = |c: u8| matches!(c, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.');
-        let segment = |segment: &str| {
-            !segment.is_empty() && !segment.starts_with('.') && segment.bytes().all(letter)
-        };
-        if key.len() <= KEY_BYTES_MAX && key.split('/').all(segment) {
-            Ok(Self(key))
-        } else {
-            // The text may be hostile and long; its beginning is enough to find it.
-            Err(BlobError::InvalidKey(key.chars().take(80).collect()))
+        if key.len() <= KEY_BYTES_MAX && key.split('/').all(is_segment) {
+            return Ok(Self(key));
         }
+        // The text may be hostile and long; its beginning is enough to find it.
+        Err(BlobError::InvalidKey(key.chars().take(80).collect()))
     }
 
     /// The key as text.
     pub const fn as_str(self) -> &'a str {
         self.0
     }
+}
+
+/// The characters of a segment; a leading dot is for temporary files.
+fn is_segment(segment: &str) -> bool {
+    !segment.is_empty()
+        && !segment.starts_with('.')
+        && segment
+            .bytes()
+            .all(|c| matches!(c, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.'))
 }
 
 impl fmt::Display for BlobKey<'_> {

@@ -128,14 +128,13 @@ impl<'a> Certificate<'a> {
     /// Why validators would refuse it as a signer's.
     pub(crate) fn objection(&self) -> Option<&'static str> {
         let usage = self.key_usage.unwrap_or_default();
-        let accepts = |one: &&[u8]| USES.contains(one);
         if self.is_authority || usage & CERTIFICATE_SIGNING != 0 {
             Some("it is a certificate authority's")
         } else if self.is_self_issued() {
             Some("it is self-signed")
         } else if usage & DIGITAL_SIGNATURE == 0 {
             Some("its key usage lacks digitalSignature")
-        } else if self.uses.contains(&ANY_USE) || !self.uses.iter().any(accepts) {
+        } else if self.uses.contains(&ANY_USE) || !self.uses.iter().any(|one| USES.contains(one)) {
             Some(
                 "its extended key usage must name C2PA signing (1.3.6.1.4.1.62558.2.1), documentSigning or \
                  emailProtection",

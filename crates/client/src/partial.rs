@@ -125,8 +125,10 @@ fn beside(target: &Path, label: &str) -> Result<PathBuf, Error> {
     let mut hidden = OsString::from(".");
     hidden.push(name);
     // A label comes from the caller and must not contain a path.
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    let label: String = label.chars().filter(|c| plain(*c)).collect();
+    let label: String = label
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(*c, '_' | '-'))
+        .collect();
     hidden.push(format!(".{label}.part"));
     Ok(target.with_file_name(hidden))
 }

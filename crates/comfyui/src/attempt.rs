@@ -108,8 +108,10 @@ impl View<'_> {
 
 /// Decodes a preview; one that cannot be decoded is not shown.
 async fn decoded(image: Bytes, shared: &Shared) -> Option<Picture> {
-    let decode = move || kinora_decode::image_of(&image, PREVIEW_SIDE_MAX);
-    match shared.disk.run(decode).await.ok()? {
+    let decoding = shared
+        .disk
+        .run(move || kinora_decode::image_of(&image, PREVIEW_SIDE_MAX));
+    match decoding.await.ok()? {
         Ok(image) => Some(Picture {
             size: Size::new(image.width, image.height),
             rgb: image.rgb,

@@ -192,8 +192,9 @@ impl Bindings {
 
     /// Roles without which no request can run.
     fn musts(&self) -> impl Iterator<Item = Role> + '_ {
-        let is_must = |role: &Role| !self.slots(*role).is_empty() && !self.is_optional(*role);
-        Role::ALL.into_iter().filter(is_must)
+        Role::ALL
+            .into_iter()
+            .filter(|role| !self.slots(*role).is_empty() && !self.is_optional(*role))
     }
 
     /// Whether requests that bring the files of `role` can run.

@@ -34,11 +34,14 @@ pub(crate) fn text(message: &str, id: &str) -> Option<Event> {
         }
         "progress_state" => {
             let nodes = data.get("nodes")?.as_object()?.iter();
-            let of = |(id, node): (&String, &Value)| match node.get("state")?.as_str()? {
-                "finished" => Some((id.clone(), 1.0)),
-                _ => Some((id.clone(), fraction(node)?)),
-            };
-            Some(Event::Nodes(nodes.filter_map(of).collect()))
+            Some(Event::Nodes(
+                nodes
+                    .filter_map(|(id, node)| match node.get("state")?.as_str()? {
+                        "finished" => Some((id.clone(), 1.0)),
+                        _ => Some((id.clone(), fraction(node)?)),
+                    })
+                    .collect(),
+            ))
         }
         "progress" => {
             let node = data.get("node")?.as_str()?.to_owned();
@@ -79,13 +82,14 @@ pub(crate) struct Progress {
 
 impl Progress {
     pub(crate) fn of(workflow: &Workflow) -> Self {
-        let steps = |inputs: &serde_json::Map<String, Value>| inputs.get("steps")?.as_f64();
-        let weight = |(id, node): (&String, &crate::workflow::Node)| {
-            let steps = steps(&node.inputs).unwrap_or(1.0);
-            (id.clone(), steps.clamp(1.0, 1_000.0))
-        };
         Self {
-            weights: workflow.nodes().map(weight).collect(),
+            weights: workflow
+                .nodes()
+                .map(|(id, node)| {
+                    let steps = node.inputs.get("steps").and_then(Value::as_f64);
+                    (id.clone(), steps.unwrap_or(1.0).clamp(1.0, 1_000.0))
+                })
+                .collect(),
             done: BTreeMap::new(),
         }
     }

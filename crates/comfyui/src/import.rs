@@ -111,12 +111,15 @@ fn target(node: &str, input: &str) -> Target {
 
 /// The node that saves the film: one that takes a name, of a class that speaks of video.
 fn output(workflow: &Workflow, questions: &mut Vec<String>) -> String {
-    let saves = |(_, node): &(&String, &Node)| {
-        let class = node.class.to_lowercase();
-        let is_film = ["video", "webm"].iter().any(|word| class.contains(word));
-        is_film && node.inputs.contains_key("filename_prefix")
-    };
-    let found: Vec<&String> = workflow.nodes().filter(saves).map(|(id, _)| id).collect();
+    let found: Vec<&String> = workflow
+        .nodes()
+        .filter(|(_, node)| {
+            let class = node.class.to_lowercase();
+            let is_film = ["video", "webm"].iter().any(|word| class.contains(word));
+            is_film && node.inputs.contains_key("filename_prefix")
+        })
+        .map(|(id, _)| id)
+        .collect();
     if found.len() != 1 {
         let named = if found.is_empty() {
             "No node looks".to_owned()
@@ -132,12 +135,15 @@ fn output(workflow: &Workflow, questions: &mut Vec<String>) -> String {
 
 /// Literal inputs of one of these names and of this type.
 fn literals(graph: &Workflow, names: &[&str], is_it: impl Fn(&Value) -> bool) -> Vec<Target> {
-    let of = |(id, node): (&String, &Node)| {
-        let named = |name: &&&str| node.inputs.get(**name).is_some_and(&is_it);
-        let found = names.iter().find(named);
-        found.map(|name| target(id, name))
-    };
-    graph.nodes().filter_map(of).collect()
+    graph
+        .nodes()
+        .filter_map(|(id, node)| {
+            let found = names
+                .iter()
+                .find(|name| node.inputs.get(**name).is_some_and(&is_it));
+            found.map(|name| target(id, name))
+        })
+        .collect()
 }
 
 /// Prompt and negative prompt: the texts behind inputs called `positive` and `negative`, otherwise any.
@@ -145,8 +151,10 @@ fn prompts(graph: &Workflow) -> (Vec<Target>, Vec<Target>) {
     let behind = |name: &str| {
         let mut texts = Vec::new();
         let mut seen = BTreeSet::new();
-        let of = |(_, node): (&String, &Node)| link(node.inputs.get(name)?).map(str::to_owned);
-        let mut open: Vec<String> = graph.nodes().filter_map(of).collect();
+        let mut open: Vec<String> = graph
+            .nodes()
+            .filter_map(|(_, node)| link(node.inputs.get(name)?).map(str::to_owned))
+            .collect();
         while let Some(id) = open.pop() {
             let Some(node) = graph.node(&id).filter(|_| seen.insert(id.clone())) else {
                 continue;
@@ -177,11 +185,13 @@ fn prompts(graph: &Workflow) -> (Vec<Target>, Vec<Target>) {
 
 /// Width and height where both stand in one node; of those, the nodes that also have a length.
 fn sizes(graph: &Workflow) -> (Vec<Target>, Vec<Target>) {
-    let is_sized = |(_, node): &(&String, &Node)| {
-        let has = |name: &str| node.inputs.get(name).is_some_and(Value::is_u64);
-        has("width") && has("height")
-    };
-    let sized: Vec<_> = graph.nodes().filter(is_sized).collect();
+    let sized: Vec<_> = graph
+        .nodes()
+        .filter(|(_, node)| {
+            let has = |name: &str| node.inputs.get(name).is_some_and(Value::is_u64);
+            has("width") && has("height")
+        })
+        .collect();
     let has_length = |node: &Node| LENGTHS.iter().any(|name| node.inputs.contains_key(*name));
     let any_length = sized.iter().any(|(_, node)| has_length(node));
     let chosen = sized
@@ -203,10 +213,10 @@ fn files(graph: &Workflow) -> Vec<(Role, Target)> {
     let mut files = Vec::new();
     for (id, node) in graph.nodes() {
         let class = node.class.to_lowercase().replace('_', "");
-        let is_it = |(loader, input): &&(&str, &str)| {
+        let found = loaders.iter().find(|(loader, input)| {
             class.contains(loader) && node.inputs.get(*input).is_some_and(Value::is_string)
-        };
-        let Some((loader, input)) = loaders.iter().find(is_it) else {
+        });
+        let Some((loader, input)) = found else {
             continue;
         };
         let fed: Vec<&str> = graph.fed_by(id).map(|(_, input)| input).collect();
@@ -241,11 +251,10 @@ fn optional(files: &[(Role, Target)]) -> Vec<String> {
     let bound: BTreeSet<Role> = files.iter().map(|(role, _)| *role).collect();
     let musts = [Role::FirstFrame, Role::ReferenceImages, Role::SourceVideo];
     let is_crowd = musts.iter().filter(|role| bound.contains(role)).count() > 1;
-    let is_optional = |role: &&Role| match role {
+    let optional = bound.iter().filter(|role| match role {
         Role::LastFrame | Role::ReferenceAudios => true,
         _ => is_crowd,
-    };
-    let optional = bound.iter().filter(is_optional);
+    });
     optional
         .map(|role| format!("\"{}\"", role.name()))
         .collect()

@@ -31,11 +31,10 @@ pub(crate) fn film_of(outputs: &Value, node: &str) -> Found {
         .into_iter()
         .flatten()
         .filter_map(|(_, value)| value.as_array());
-    let is_output = |item: &&Value| item.get("type").and_then(Value::as_str) == Some("output");
     let text = |item: &Value, name: &str| item.get(name)?.as_str().map(str::to_owned);
     let files: Vec<FilmAt> = lists
         .flatten()
-        .filter(is_output)
+        .filter(|item| item.get("type").and_then(Value::as_str) == Some("output"))
         .filter_map(|item| {
             Some(FilmAt {
                 filename: text(item, "filename")?,
@@ -44,11 +43,11 @@ pub(crate) fn film_of(outputs: &Value, node: &str) -> Found {
         })
         .collect();
     for ending in ENDINGS {
-        let has_it = |file: &&FilmAt| {
+        let film = files.iter().find(|file| {
             let found = file.filename.rsplit_once('.');
             found.is_some_and(|(_, one)| one.eq_ignore_ascii_case(ending))
-        };
-        if let Some(film) = files.iter().find(has_it) {
+        });
+        if let Some(film) = film {
             return Found::Film(film.clone());
         }
     }

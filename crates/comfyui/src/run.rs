@@ -76,8 +76,10 @@ impl Comfy {
     /// [`ComfyError::Busy`] if the server does not answer. [`ComfyError::Forgotten`] if it is no longer
     /// configured.
     pub async fn call_off(&self, ticket: &Ticket) -> Result<(), ComfyError> {
-        let forgotten = || ComfyError::Forgotten(ticket.comfyui.clone());
-        let index = self.0.index_of(&ticket.comfyui).ok_or_else(forgotten)?;
+        let index = self
+            .0
+            .index_of(&ticket.comfyui)
+            .ok_or_else(|| ComfyError::Forgotten(ticket.comfyui.clone()))?;
         let server = Server {
             shared: &self.0,
             index,

@@ -128,11 +128,15 @@ impl Workflow {
 
     /// As a server takes it.
     pub(crate) fn to_json(&self) -> Value {
-        let node = |(id, node): (&String, &Node)| {
-            let sent = json!({"class_type": node.class, "inputs": node.inputs});
-            (id.clone(), sent)
-        };
-        Value::Object(self.nodes.iter().map(node).collect())
+        Value::Object(
+            self.nodes
+                .iter()
+                .map(|(id, node)| {
+                    let sent = json!({"class_type": node.class, "inputs": node.inputs});
+                    (id.clone(), sent)
+                })
+                .collect(),
+        )
     }
 }
 

@@ -31,8 +31,9 @@ fn first_sent(request: &SubmitRequest, names: &[&str]) -> Option<&'static str> {
         // As for most fields of every request.
         return None;
     }
-    let named = |field: &&Field| names.contains(&field.name);
-    sent(request).find(named).map(|field| field.name)
+    sent(request)
+        .find(|field| names.contains(&field.name))
+        .map(|field| field.name)
 }
 
 fn excluded(field: &Field, request: &SubmitRequest) -> Result<(), Refusal> {

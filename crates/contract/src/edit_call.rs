@@ -104,11 +104,10 @@ fn into_edit(
     source: Value,
     catalog: &Catalog,
 ) -> Result<SubmitRequest, Refusal> {
-    let edits = |features: &crate::card::Features| features.edit;
     let editor = catalog
         .cards()
         .iter()
-        .find(|card| edits(&card.capabilities.features));
+        .find(|card| card.capabilities.features.edit);
     let Some(editor) = editor else {
         let message = "None of the served models edits videos.";
         return Err(Refusal::new(ErrorCode::UnsupportedOperation, message));

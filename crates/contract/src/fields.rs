@@ -232,20 +232,25 @@ fn texts(name: &str, value: Value) -> Result<Vec<String>, Refusal> {
     let Value::Array(items) = value else {
         return Err(wrong_type(name, "an array of URL strings"));
     };
-    let read = |(index, item)| match item {
-        Value::String(text) => Ok(text),
-        _ => Err(wrong_type(format!("{name}[{index}]"), "a URL string")),
-    };
-    items.into_iter().enumerate().map(read).collect()
+    items
+        .into_iter()
+        .enumerate()
+        .map(|(index, item)| match item {
+            Value::String(text) => Ok(text),
+            _ => Err(wrong_type(format!("{name}[{index}]"), "a URL string")),
+        })
+        .collect()
 }
 
 fn pairs(name: &str, value: Value) -> Result<BTreeMap<String, String>, Refusal> {
     let Value::Object(object) = value else {
         return Err(wrong_type(name, "an object of strings"));
     };
-    let read = |(key, value)| match value {
-        Value::String(text) => Ok((key, text)),
-        _ => Err(wrong_type(name, "an object whose values are strings")),
-    };
-    object.into_iter().map(read).collect()
+    object
+        .into_iter()
+        .map(|(key, value)| match value {
+            Value::String(text) => Ok((key, text)),
+            _ => Err(wrong_type(name, "an object whose values are strings")),
+        })
+        .collect()
 }

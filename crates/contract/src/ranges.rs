@@ -204,15 +204,16 @@ fn frame_of_parts(
         let code = ErrorCode::UnsupportedValue;
         Err(Refusal::of(code, param, message))
     };
-    let fits = |one| match shape {
-        None => can.offers(one),
-        Some(Shape::Ratio(ratio)) => can.has(one, ratio),
-        Some(Shape::Adaptive) => can.adapts(one),
-    };
     if (resolution, shape) == (None, None) {
         return Ok(FrameSize::Fixed(can.size_default()));
     }
-    let chosen = resolution.unwrap_or_else(|| can.resolution_default(fits));
+    let chosen = resolution.unwrap_or_else(|| {
+        can.resolution_default(|one| match shape {
+            None => can.offers(one),
+            Some(Shape::Ratio(ratio)) => can.has(one, ratio),
+            Some(Shape::Adaptive) => can.adapts(one),
+        })
+    });
     let ratio = match shape {
         None => can.ratio_default(chosen),
         Some(Shape::Ratio(ratio)) => ratio,

@@ -75,10 +75,13 @@ impl Field {
     /// The fields that cannot be combined with it, in the order of the table; without those that a
     /// final or an edit takes from elsewhere.
     pub fn excludes(&self) -> impl Iterator<Item = &'static str> {
-        let clash = |other: &&Field| {
-            other.rules.excludes.contains(&self.name) || self.rules.excludes.contains(&other.name)
-        };
-        FIELDS.iter().filter(clash).map(|field| field.name)
+        FIELDS
+            .iter()
+            .filter(|other| {
+                other.rules.excludes.contains(&self.name)
+                    || self.rules.excludes.contains(&other.name)
+            })
+            .map(|field| field.name)
     }
 
     /// Whether it may accompany `edit_task_id`.
@@ -101,12 +104,14 @@ impl Field {
         &self,
         request: &'r SubmitRequest,
     ) -> impl Iterator<Item = (String, &'r str)> {
-        let param = |index| match self.kind {
-            Kind::Texts => format!("{}[{index}]", self.name),
-            _ => self.name.to_owned(),
-        };
         let urls = (self.urls)(request).iter().enumerate();
-        urls.map(move |(index, url)| (param(index), url.as_str()))
+        urls.map(move |(index, url)| {
+            let param = match self.kind {
+                Kind::Texts => format!("{}[{index}]", self.name),
+                _ => self.name.to_owned(),
+            };
+            (param, url.as_str())
+        })
     }
 }
 

@@ -59,8 +59,10 @@ impl FromStr for TraceContext {
 /// Parses a field of exactly `digits` lower-case hexadecimal digits.
 fn number(field: Option<&str>, digits: usize) -> Option<u128> {
     let field = field.filter(|field| field.len() == digits)?;
-    let is_hex = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
-    if !field.bytes().all(is_hex) {
+    if !field
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    {
         return None;
     }
     u128::from_str_radix(field, 16).ok()

@@ -41,20 +41,18 @@ fn input_bytes(inputs: &Inputs) -> usize {
 /// The length of `text` within the quotes of a JSON string.
 fn json_bytes(text: &str) -> usize {
     // Most texts need no escapes; a loop without branches checks many bytes at a time.
-    let special = |byte: &u8| (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
-    if !text
-        .as_bytes()
-        .iter()
-        .fold(false, |any, byte| any | special(byte))
-    {
+    if !text.as_bytes().iter().fold(false, |any, byte| {
+        any | (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\')
+    }) {
         return text.len();
     }
-    let escaped = |byte: u8| match byte {
-        b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
-        0..0x20 => 6,
-        _ => 1,
-    };
-    text.bytes().map(escaped).sum()
+    text.bytes()
+        .map(|byte| match byte {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+            0..0x20 => 6,
+            _ => 1,
+        })
+        .sum()
 }
 
 #[cfg(test)]

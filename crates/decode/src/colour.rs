@@ -119,8 +119,10 @@ fn converted(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Res
     }
     match (profile.color_space, channels) {
         (DataColorSpace::Gray, 3 | 4) => {
-            let grey = |pixel: &[u8]| pixel[0] == pixel[1] && pixel[1] == pixel[2];
-            if !samples.chunks_exact(channels).all(grey) {
+            if !samples
+                .chunks_exact(channels)
+                .all(|pixel| pixel[0] == pixel[1] && pixel[1] == pixel[2])
+            {
                 return Err("a grey profile for colours".into());
             }
             by_table(profile, samples, channels, 3)

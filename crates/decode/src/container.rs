@@ -91,11 +91,14 @@ fn decode_opus(
         // It leaves out the same samples.
         head.pre_skip = 0;
     }
-    let next = |patience: &mut Patience| {
-        let packet = next(patience)?;
-        Ok(packet.map(|packet| OggPacket::new(packet.data.into_vec(), -1, false)))
-    };
-    opus::decode_packets(&head, next, Kept::of(edit, SAMPLE_RATE))
+    opus::decode_packets(
+        &head,
+        |patience| {
+            let packet = next(patience)?;
+            Ok(packet.map(|packet| OggPacket::new(packet.data.into_vec(), -1, false)))
+        },
+        Kept::of(edit, SAMPLE_RATE),
+    )
 }
 
 fn decode_others(

@@ -190,12 +190,12 @@ pub(crate) fn says(head: &[u8], wanted: Wanted) -> String {
 }
 
 fn binary(head: &[u8]) -> Option<(&'static str, Sort)> {
-    let fits = |&&(name, _, at, magic): &&Row| {
-        let first = FIRST.iter().filter(|(of, _)| *of == name);
+    let listed = TABLE.iter().find(|&&(name, _, at, magic)| {
+        let mut first = FIRST.iter().filter(|(of, _)| *of == name);
         head.get(at..).is_some_and(|from| from.starts_with(magic))
-            && first.clone().all(|(_, magic)| head.starts_with(magic))
-    };
-    if let Some(&(name, sort, ..)) = TABLE.iter().find(fits) {
+            && first.all(|(_, magic)| head.starts_with(magic))
+    });
+    if let Some(&(name, sort, ..)) = listed {
         return Some((name, sort));
     }
     // Streams without a header of their own.

@@ -21,8 +21,11 @@ pub(crate) fn decode(bytes: Vec<u8>) -> Result<Stereo, Cause> {
     let mut reader = OggOpusReader::new(Cursor::new(bytes))?;
     let head = reader.head().clone();
     // A truncated file ends in the middle of a page; the packets before it count.
-    let next = |_: &mut Patience| Ok(reader.read_packet().unwrap_or(None));
-    decode_packets(&head, next, Kept::default())
+    decode_packets(
+        &head,
+        |_| Ok(reader.read_packet().unwrap_or(None)),
+        Kept::default(),
+    )
 }
 
 /// Decodes packets until `next` has no more; `next` may count others that it skips.

@@ -127,22 +127,24 @@ fn next(file: &[u8], body: usize, size: u32) -> Option<usize> {
 
 /// The length of samples without a usable size: all of `rest` but the usual chunks that end it.
 fn trailer(rest: &[u8]) -> usize {
-    let ends_with_chunks = |mut at: usize| {
-        for _ in 0..TRAILING_CHUNKS_MAX {
-            let Some((_, size)) = chunk(rest, at).filter(|_| is_usual(rest, at)) else {
-                break;
-            };
-            at = (at + 8).saturating_add(size as usize);
-            at = at.saturating_add(at % 2);
-            if at == rest.len() || at == rest.len() + 1 {
-                return true;
-            }
-        }
-        false
-    };
     let starts = (0..rest.len()).step_by(2);
     let mut starts = starts.filter(|&at| rest[at].is_ascii_alphabetic() || rest[at] == b'_');
     starts
-        .find(|&at| ends_with_chunks(at))
+        .find(|&at| ends_with_chunks(rest, at))
         .unwrap_or(rest.len())
+}
+
+/// Whether `rest` from `at` on is a row of usual chunks, such as `LIST` and `id3 `, up to the end of the file.
+fn ends_with_chunks(rest: &[u8], mut at: usize) -> bool {
+    for _ in 0..TRAILING_CHUNKS_MAX {
+        let Some((_, size)) = chunk(rest, at).filter(|_| is_usual(rest, at)) else {
+            break;
+        };
+        at = (at + 8).saturating_add(size as usize);
+        at = at.saturating_add(at % 2);
+        if at == rest.len() || at == rest.len() + 1 {
+            return true;
+        }
+    }
+    false
 }

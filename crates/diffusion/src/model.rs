@@ -3,8 +3,8 @@
 
 use kinora_contract::{Edit, Inputs, Seconds, Size, VideoSpec};
 use kinora_engine::{
-    Clip, Crop, Description, EngineError, Features, Grid, Keep, Materials, Picture, Planner,
-    frames_of_edit, refuse_unsupported,
+    Clip, Crop, Description, EngineError, Features, Grid, Keep, Materials, Planner, frames_of_edit,
+    refuse_unsupported,
 };
 
 use crate::LIBRARY;
@@ -140,10 +140,11 @@ impl Model {
         spec: &VideoSpec,
         materials: &Materials,
     ) -> Result<(Option<Given>, Option<Given>), EngineError> {
-        let whole = |picture: &Picture| {
-            picture.size.pixels() > 0 && picture.rgb.len() as u64 == picture.size.pixels() * 3
+        let there = |given: Given| {
+            given.of(materials).is_some_and(|picture| {
+                picture.size.pixels() > 0 && picture.rgb.len() as u64 == picture.size.pixels() * 3
+            })
         };
-        let there = |given: Given| given.of(materials).is_some_and(whole);
         match &spec.inputs {
             Inputs::Text => Ok((None, None)),
             Inputs::Frames { last, .. } => {

@@ -285,8 +285,11 @@ impl Settings {
         if self.draft_steps.is_some() && !self.family.features(self.variant()).draft {
             return meaningless("draft_steps", "a model that makes no drafts");
         }
-        let nul = |text: &String| text.contains('\0');
-        if self.backend.as_ref().is_some_and(nul) {
+        if self
+            .backend
+            .as_ref()
+            .is_some_and(|text| text.contains('\0'))
+        {
             return Err(SettingsError::Nul("backend"));
         }
         Ok(())

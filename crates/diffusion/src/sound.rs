@@ -54,18 +54,19 @@ fn resampled(samples: &[f32], rate_hz: u32, length: usize) -> Vec<f32> {
     // For a lower rate the kernel widens as the band narrows.
     let band = (1.0 / ratio).min(1.0);
     let reach = WINGS as f64 / band;
-    let at = |index: usize| {
-        let place = index as f64 * ratio;
-        let first = (place - reach).ceil().max(0.0) as usize;
-        let last = ((place + reach).floor() as usize).min(samples.len().saturating_sub(1));
-        let mut sum = 0.0;
-        for (offset, sample) in samples.get(first..=last).into_iter().flatten().enumerate() {
-            let distance = (first + offset) as f64 - place;
-            sum += f64::from(*sample) * band * kernel(distance * band);
-        }
-        (sum as f32).clamp(-1.0, 1.0)
-    };
-    (0..length).map(at).collect()
+    (0..length)
+        .map(|index| {
+            let place = index as f64 * ratio;
+            let first = (place - reach).ceil().max(0.0) as usize;
+            let last = ((place + reach).floor() as usize).min(samples.len().saturating_sub(1));
+            let mut sum = 0.0;
+            for (offset, sample) in samples.get(first..=last).into_iter().flatten().enumerate() {
+                let distance = (first + offset) as f64 - place;
+                sum += f64::from(*sample) * band * kernel(distance * band);
+            }
+            (sum as f32).clamp(-1.0, 1.0)
+        })
+        .collect()
 }
 
 /// The windowed sinc, 0 beyond [`WINGS`].

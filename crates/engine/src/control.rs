@@ -96,14 +96,12 @@ impl Progress {
             self.0.left_range.store(true, Ordering::Release);
         }
         let parts = (fraction.clamp(0.0, 1.0) * Self::PARTS).round() as u64;
-        let step = |old: u64| {
-            let reports = (old >> 32).wrapping_add(1) & 0xffff_ffff;
-            Some((reports << 32) | parts.max(old & 0xffff_ffff))
-        };
         let packed = &self.0.packed;
         // The closure always returns `Some`, so the update cannot fail.
-        if let Ok(old) = packed.fetch_update(Ordering::AcqRel, Ordering::Acquire, step)
-            && parts < old & 0xffff_ffff
+        if let Ok(old) = packed.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| {
+            let reports = (old >> 32).wrapping_add(1) & 0xffff_ffff;
+            Some((reports << 32) | parts.max(old & 0xffff_ffff))
+        }) && parts < old & 0xffff_ffff
         {
             self.0.has_fallen.store(true, Ordering::Release);
         }

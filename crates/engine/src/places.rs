@@ -265,8 +265,10 @@ impl Places {
         let now = (self.now)();
         let state = self.lock();
         // Jobs wait at a server that asked for a pause, and some are there already.
-        let is_open = |place: &Place| self.rules.are_shared && !place.is_quarantined(&self.rules);
-        if state.iter().any(is_open) {
+        if state
+            .iter()
+            .any(|place| self.rules.are_shared && !place.is_quarantined(&self.rules))
+        {
             return usize::MAX;
         }
         let capacity = state.iter().map(|place| place.capacity(&self.rules, now));

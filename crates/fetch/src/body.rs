@@ -229,7 +229,7 @@ impl Partial {
     /// drops both.
     async fn create(path: &Path, disk: &Pool) -> io::Result<Self> {
         let (path, own) = (path.to_owned(), disk.clone());
-        let create = move || {
+        disk.run(move || {
             let file = File::create_new(&path)?;
             Ok(Self {
                 file: Arc::new(file),
@@ -237,8 +237,8 @@ impl Partial {
                 disk: own,
                 path: Some(path),
             })
-        };
-        disk.run(create).await?
+        })
+        .await?
     }
 
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -252,12 +252,14 @@ impl Partial {
 
     async fn flush(&mut self) -> io::Result<()> {
         let (file, mut buffer) = (self.file.clone(), std::mem::take(&mut self.buffer));
-        let write = move || {
-            let written = (&*file).write_all(&buffer);
-            buffer.clear();
-            written.map(|()| buffer)
-        };
-        self.buffer = self.disk.run(write).await??;
+        self.buffer = self
+            .disk
+            .run(move || {
+                let written = (&*file).write_all(&buffer);
+                buffer.clear();
+                written.map(|()| buffer)
+            })
+            .await??;
         Ok(())
     }
 

@@ -260,8 +260,10 @@ impl Board {
     fn next(&mut self) -> Option<Question> {
         loop {
             let free = THREADS_MAX - self.working.values().sum::<usize>();
-            let may = |project| free > self.working.get(project).copied().unwrap_or(0);
-            let place = self.turns.iter().position(|(project, _)| may(project))?;
+            let place = self
+                .turns
+                .iter()
+                .position(|(project, _)| free > self.working.get(project).copied().unwrap_or(0))?;
             let (project, mut hosts) = self.turns.remove(place)?;
             let host = hosts.pop_front();
             if !hosts.is_empty() {

@@ -98,6 +98,7 @@ async fn within<T>(
     left: Duration,
     work: impl Future<Output = Result<T, FetchError>>,
 ) -> Result<T, FetchError> {
-    let over = |_| FetchError::Timeout(Cause::TotalTimeout);
-    timeout(left, work).await.map_err(over)?
+    timeout(left, work)
+        .await
+        .map_err(|_| FetchError::Timeout(Cause::TotalTimeout))?
 }

@@ -125,8 +125,11 @@ impl Policy {
                 reason,
             }))
         };
-        let denies = |network: &Network| network.contains(dialled) || network.contains(meant);
-        if self.denied.iter().any(denies) {
+        if self
+            .denied
+            .iter()
+            .any(|network| network.contains(dialled) || network.contains(meant))
+        {
             return forbid("denied by the operator");
         }
         if self.allows(dialled, address.port()) {

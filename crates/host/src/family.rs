@@ -40,15 +40,17 @@ fn entry(id: u32) -> Option<Entry> {
 /// The process `root`, those of its group and all that descend from them, as far as they live.
 pub(crate) fn of(root: u32) -> Option<BTreeSet<u32>> {
     let living = living()?;
-    let is_own = |entry: &&Entry| entry.id == root || entry.group == root;
-    let mut found: BTreeSet<u32> = living.iter().filter(is_own).map(|entry| entry.id).collect();
+    let mut found: BTreeSet<u32> = living
+        .iter()
+        .filter(|entry| entry.id == root || entry.group == root)
+        .map(|entry| entry.id)
+        .collect();
     loop {
         let before = found.len();
         // The root may have ended before its last children are handed to another parent.
-        let is_child = |entry: &&Entry| entry.parent == root || found.contains(&entry.parent);
         let children: Vec<u32> = living
             .iter()
-            .filter(is_child)
+            .filter(|entry| entry.parent == root || found.contains(&entry.parent))
             .map(|entry| entry.id)
             .collect();
         found.extend(children);
@@ -71,17 +73,16 @@ pub(crate) fn mark(number: usize) -> (&'static str, String) {
 /// The living processes with `mark`: those that lost their parent after it had died.
 fn marked(mark: &str) -> BTreeSet<u32> {
     let variable = format!("{MARK}={mark}");
-    let is_marked = |id: &u32| {
-        let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-        environment
-            .split(|byte| *byte == 0)
-            .any(|one| one == variable.as_bytes())
-    };
     let living = living().unwrap_or_default();
     living
         .into_iter()
         .map(|entry| entry.id)
-        .filter(is_marked)
+        .filter(|id| {
+            let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
+            environment
+                .split(|byte| *byte == 0)
+                .any(|one| one == variable.as_bytes())
+        })
         .collect()
 }
 

@@ -94,6 +94,17 @@ impl HostedFilms {
             is_confinement_told: self.is_confinement_told.clone(),
         })
     }
+
+    fn look_once(&self, path: &Path) -> Result<ProbeInfo, MediaError> {
+        let mut reading = self.start(path, FilmOrder::Look(path.to_owned()), 0)?;
+        loop {
+            match reading.listen()? {
+                None => {}
+                Some(FilmTold::Info(told)) => return checked(told),
+                Some(_) => return Err(invalid_message()),
+            }
+        }
+    }
 }
 
 impl Films for HostedFilms {
@@ -134,19 +145,9 @@ impl Films for HostedFilms {
     }
 
     fn look(&self, path: &Path) -> Result<ProbeInfo, MediaError> {
-        let look = || {
-            let mut reading = self.start(path, FilmOrder::Look(path.to_owned()), 0)?;
-            loop {
-                match reading.listen()? {
-                    None => {}
-                    Some(FilmTold::Info(told)) => return checked(told),
-                    Some(_) => return Err(invalid_message()),
-                }
-            }
-        };
         let mut tries = 1;
         loop {
-            match look() {
+            match self.look_once(path) {
                 Err(MediaError::Lost(_)) if tries < TRIES => tries += 1,
                 looked => return looked,
             }

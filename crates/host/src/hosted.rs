@@ -424,10 +424,9 @@ impl Engine for HostedEngine {
         tracing::info!(engine, processes, "warming up engine");
         thread::scope(|scope| {
             for seat in seats {
-                let warm = || self.warm_seat(seat, &opened, processes, control);
                 let started = thread::Builder::new()
                     .name("engine-warm-up".to_owned())
-                    .spawn_scoped(scope, warm);
+                    .spawn_scoped(scope, || self.warm_seat(seat, &opened, processes, control));
                 if let Err(error) = started {
                     tracing::warn!(engine, %error, "no thread to open an engine process");
                 }

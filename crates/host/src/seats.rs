@@ -54,16 +54,19 @@ pub(crate) struct Seat<'a> {
 impl Seats {
     /// A seat for each device.
     pub(crate) fn new(devices: Vec<Option<String>>, clock: Arc<dyn Clock>) -> Self {
-        let name = |(index, device): (usize, &Option<String>)| match device {
-            Some(device) => format!("device {device}"),
-            None => format!("process {index}"),
-        };
         let pause_max = if devices.len() > 1 {
             PAUSE_BESIDE_OTHERS_MAX
         } else {
             PAUSE_MAX
         };
-        let names = devices.iter().enumerate().map(name).collect();
+        let names = devices
+            .iter()
+            .enumerate()
+            .map(|(index, device)| match device {
+                Some(device) => format!("device {device}"),
+                None => format!("process {index}"),
+            })
+            .collect();
         let rules = PlaceRules {
             jobs_max: Some(1),
             failures_max: FAILURES_MAX,

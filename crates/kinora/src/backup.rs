@@ -7,17 +7,14 @@ pub(crate) mod manifest;
 pub(crate) mod mover;
 pub(crate) mod progress;
 pub(crate) mod staging;
-mod taking;
 
 use std::fs;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use kinora_blobs::folder::Folder;
+use kinora_blobs::folder::{Folder, Transfer};
 use kinora_blobs::measure_file;
-use kinora_contract::Clock;
-use kinora_store::{BackupSource, OpenError, Snapshot, StoreError, open_snapshot};
+use kinora_contract::{Clock, StoredFile, TaskId};
+use kinora_store::{BackupSource, OpenError, Snapshot, StoreError, TaskFiles, open_snapshot};
 
 use crate::cli::{BackupArgs, HomeArgs, ResultsMode};
 use crate::config::Config;
@@ -27,10 +24,10 @@ use crate::system::SystemClock;
 use crate::{folder, hint};
 use last::Last;
 use manifest::{FORMAT, Manifest, Part, Results, Tasks};
+use mover::Mover;
 use progress::Progress;
 use staging::Staging;
 pub(crate) use staging::{claim, lock, sync_all_under};
-use taking::{Taken, Taking};
 
 /// File names in a backup, which are also those in a data folder.
 pub(crate) const DATABASE: &str = "kinora.db";
@@ -162,17 +159,8 @@ impl Job<'_> {
         let bytes = fs::read(&from)
             .map_err(|error| Failure::because(format!("{shown} cannot be read"), error))?;
         let path = to.join(SIGNING_KEY);
-        let write = || {
-            let mut options = fs::OpenOptions::new();
-            let mut file = options
-                .write(true)
-                .create_new(true)
-                .mode(0o600)
-                .open(&path)?;
-            file.write_all(&bytes)?;
-            file.sync_all()
-        };
-        write().map_err(|error| Failure::because(format!("{shown} cannot be copied"), error))?;
+        folder::write_private(&path, &bytes)
+            .map_err(|error| Failure::because(format!("{shown} cannot be copied"), error))?;
         Part::of(&path)
     }
 
@@ -231,5 +219,121 @@ impl Part {
             Failure::because(format!("{} cannot be read back", path.display()), error)
         })?;
         Ok(Self { bytes, sha256 })
+    }
+}
+
+// Copies the files that a snapshot refers to into the backup. A second look at the store
+// distinguishes files that were removed since the snapshot from lost ones.
+
+/// Maximum number of files named in an error.
+const NAMED_MAX: usize = 5;
+
+/// The files in the backup.
+#[derive(Debug, Default)]
+struct Taken {
+    files: u64,
+    bytes: u64,
+    gone: Vec<TaskId>,
+    unreadable: u64,
+    references: Vec<StoredFile>,
+}
+
+/// The transfer of all files.
+struct Taking<'a> {
+    source: &'a dyn BackupSource,
+    mover: Mover,
+    progress: Progress,
+    taken: Taken,
+    missing: Vec<String>,
+}
+
+impl<'a> Taking<'a> {
+    fn new(
+        source: &'a dyn BackupSource,
+        from: Folder,
+        to: Folder,
+        args: &BackupArgs,
+        progress: Progress,
+    ) -> Self {
+        let how = match args.results {
+            ResultsMode::Copy => Transfer::Copy,
+            ResultsMode::Link | ResultsMode::Reference => Transfer::Link,
+        };
+        Self {
+            source,
+            mover: Mover::new(from, to, how, args.verify),
+            progress,
+            taken: Taken::default(),
+            missing: Vec::new(),
+        }
+    }
+
+    /// Transfers the files of one task.
+    fn take(&mut self, task: &TaskFiles) -> Result<(), Failure> {
+        self.progress.step("tasks backed up");
+        kinora_crash::point("backup.task");
+        let mut absent = Vec::new();
+        for file in &task.results {
+            if !self.mover.give(file)? {
+                absent.push(file.key.clone());
+            }
+        }
+        for key in &task.references {
+            match self.mover.take(key)? {
+                Some(file) => self.taken.references.push(file),
+                // Not fetched yet, or fetched again when needed.
+                None if !task.completed => {}
+                None => absent.push(key.clone()),
+            }
+        }
+        if absent.is_empty() {
+            return Ok(());
+        }
+        if self.source.has_result(task.task)? {
+            self.missing.append(&mut absent);
+        } else {
+            self.taken.gone.push(task.task);
+        }
+        Ok(())
+    }
+
+    /// The transferred files, and notes for the operator.
+    fn end(mut self, unreadable: u64) -> Result<(Taken, Vec<String>), Failure> {
+        drop(self.progress);
+        if !self.missing.is_empty() {
+            let named: Vec<&str> = self
+                .missing
+                .iter()
+                .take(NAMED_MAX)
+                .map(String::as_str)
+                .collect();
+            return Err(Failure::new(format!(
+                "{} files of completed tasks are missing from the results, so that no backup of them would be \
+                 whole: {}{}. Put them back, or delete their tasks; `--results reference` backs up all but \
+                 the results.",
+                self.missing.len(),
+                named.join(", "),
+                if self.missing.len() > NAMED_MAX {
+                    ", ..."
+                } else {
+                    ""
+                },
+            )));
+        }
+        self.taken.files = self.mover.files;
+        self.taken.bytes = self.mover.bytes;
+        self.taken.unreadable = unreadable;
+        let gone = self.taken.gone.len();
+        let notes = [
+            (self.mover.fallback.as_ref())
+                .map(|error| format!("files were copied, since they cannot be linked: {error}")),
+            (gone > 0).then(|| {
+                format!("{gone} tasks were deleted or expired meanwhile; their files are not in the backup")
+            }),
+            (unreadable > 0).then(|| {
+                format!("{unreadable} tasks cannot be read; their files are not in the backup")
+            }),
+        ];
+        Ok((self.taken, notes.into_iter().flatten().collect()))
     }
 }

@@ -9,7 +9,7 @@ use kinora_engine::{Engine as Opened, Output};
 use kinora_worker::{Device, Lineup, Maker, Patience, Served, Tenant};
 use tokio::sync::Semaphore;
 
-use crate::config::{self, Config, Engine, Lodging};
+use crate::config::{self, Config, Engine};
 use crate::engine_host;
 use crate::failure::Failure;
 use crate::system::SystemClock;
@@ -53,16 +53,6 @@ fn warm_engines(config: &Config, engines: &BTreeMap<&str, Served>) -> Vec<Arc<dy
 
 /// A device with those of its engines that models use.
 fn device(config: &Config, device: &config::Device, engines: &BTreeMap<&str, Served>) -> Device {
-    let tenant = |(engine, lodging): (&Engine, &Lodging)| {
-        let models = config.models.iter();
-        let models = models.filter(|model| model.engine == engine.name);
-        Some(Tenant {
-            name: engine.name.clone(),
-            engine: engines.get(&*engine.name)?.engine.clone(),
-            megabytes: lodging.memory_megabytes.into(),
-            models: models.map(|model| model.id.clone()).collect(),
-        })
-    };
     let patience = Patience {
         idle_max: device.idle_max(),
         age_max: device.age_max(),
@@ -71,7 +61,19 @@ fn device(config: &Config, device: &config::Device, engines: &BTreeMap<&str, Ser
         device.name.clone(),
         device.memory_megabytes.into(),
         patience,
-        config.lodged(device).filter_map(tenant).collect(),
+        config
+            .lodged(device)
+            .filter_map(|(engine, lodging)| {
+                let models = config.models.iter();
+                let models = models.filter(|model| model.engine == engine.name);
+                Some(Tenant {
+                    name: engine.name.clone(),
+                    engine: engines.get(&*engine.name)?.engine.clone(),
+                    megabytes: lodging.memory_megabytes.into(),
+                    models: models.map(|model| model.id.clone()).collect(),
+                })
+            })
+            .collect(),
         SystemClock.steady(),
     )
 }

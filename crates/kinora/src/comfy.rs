@@ -43,14 +43,16 @@ fn import(args: &ComfyImportArgs) -> Result<(), Failure> {
 /// A name for the engine: the file's, in the letters of names.
 fn name_of(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let letter = |one: char| {
-        if one.is_ascii_alphanumeric() {
-            one.to_ascii_lowercase()
-        } else {
-            '-'
-        }
-    };
-    let name: String = stem.chars().map(letter).collect();
+    let name: String = stem
+        .chars()
+        .map(|one| {
+            if one.is_ascii_alphanumeric() {
+                one.to_ascii_lowercase()
+            } else {
+                '-'
+            }
+        })
+        .collect();
     match name.trim_matches('-') {
         "" => "comfyui".to_owned(),
         name => name.to_owned(),

@@ -360,12 +360,14 @@ where
     T: FromStr,
     T::Err: Error,
 {
-    let network = |text: &String| {
-        text.parse().map_err(|error| {
-            Failure::because(format!("'{text}' in {name} is not a network"), error)
+    texts
+        .iter()
+        .map(|text| {
+            text.parse().map_err(|error| {
+                Failure::because(format!("'{text}' in {name} is not a network"), error)
+            })
         })
-    };
-    texts.iter().map(network).collect()
+        .collect()
 }
 
 /// Number of runtime threads for blocking work of all kinds: the sum of their shares, so that no
@@ -387,7 +389,6 @@ pub(crate) fn blocking_threads(config: &Config) -> usize {
 pub(crate) fn guards(config: &Config) -> Result<Guards, Failure> {
     let http = &config.http;
     let proxies: Vec<Network> = networks("http.trusted_proxies", &http.trusted_proxies)?;
-    let trusts = move |address| proxies.iter().any(|network| network.contains(address));
     let cors = Cors::new(http.cors_origins.iter().map(String::as_str))
         .map_err(|error| Failure::because("The setting http.cors_origins is invalid", error))?;
     let tls = http
@@ -409,7 +410,9 @@ pub(crate) fn guards(config: &Config) -> Result<Guards, Failure> {
         buffered_bytes_max: u64::from(http.buffered_megabytes_max) << 20,
         requests_per_minute: http.requests_per_minute,
         allowances: None,
-        trusted_proxies: TrustedProxies::those(trusts),
+        trusted_proxies: TrustedProxies::those(move |address| {
+            proxies.iter().any(|network| network.contains(address))
+        }),
         cors,
         tls,
     })

@@ -14,13 +14,12 @@ pub(crate) fn date(time_ms: u64) -> String {
 /// # Errors
 /// The expected form.
 pub(crate) fn parse_day(text: &str) -> Result<u64, String> {
-    let wrong = || {
+    parse_iso_day(text).ok_or_else(|| {
         format!(
             "'{}' is not a day; write it like 2026-11-22",
             text.escape_debug()
         )
-    };
-    parse_iso_day(text).ok_or_else(wrong)
+    })
 }
 
 #[cfg(test)]

@@ -76,8 +76,9 @@ impl Embedded {
                 );
             })
             .map_err(|error| error.to_string())?;
-        let ended = |_| "the service ended while it started".to_owned();
-        let (address, keys, runtime) = open.recv().map_err(ended)??;
+        let (address, keys, runtime) = open
+            .recv()
+            .map_err(|_| "the service ended while it started".to_owned())??;
         Ok(Self {
             address,
             keys,

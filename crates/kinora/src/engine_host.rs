@@ -231,8 +231,10 @@ fn confine(confinement: &Confinement) -> Result<(), Failure> {
 
 /// The folder, named after the engine, for code that its libraries compile.
 fn scratch(data: &Path, name: &str) -> PathBuf {
-    let is_plain = |one: char| one.is_ascii_alphanumeric() || matches!(one, '-' | '_');
-    let plain = name.replace(|one| !is_plain(one), "_");
+    let plain = name.replace(
+        |one: char| !(one.is_ascii_alphanumeric() || matches!(one, '-' | '_')),
+        "_",
+    );
     data.join("scratch").join(plain)
 }
 

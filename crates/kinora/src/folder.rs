@@ -134,26 +134,26 @@ pub(crate) fn first_key(data: &Path) -> PathBuf {
 /// start that was interrupted.
 pub(crate) fn write_first_key(data: &Path, key: &str) -> Result<PathBuf, Failure> {
     let path = first_key(data);
-    let write = || {
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)?;
-        file.write_all(format!("{key}\n").as_bytes())?;
-        file.sync_all()
+    let written = match fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => write_private(&path, format!("{key}\n").as_bytes()),
     };
-    match write() {
-        Ok(()) => Ok(path),
-        Err(error) => Err(Failure::because(
-            format!("{} cannot be written", path.display()),
-            error,
-        )),
-    }
+    written.map_err(|error| {
+        Failure::because(format!("{} cannot be written", path.display()), error)
+    })?;
+    Ok(path)
+}
+
+/// Writes a new file that only this user may read, synced.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let mut file = options
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
 }
 
 /// Reads the first key of a service on `data` from its file.

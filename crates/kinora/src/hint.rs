@@ -54,8 +54,11 @@ fn flags(home: &HomeArgs, variable: impl Fn(&str) -> Option<OsString>) -> String
 /// One word of a POSIX shell that means `text`.
 pub(crate) fn quoted(text: &OsStr) -> String {
     let text = text.to_string_lossy();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
+    if !text.is_empty()
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c))
+    {
         return text.into_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))

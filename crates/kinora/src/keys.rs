@@ -164,8 +164,9 @@ fn find<'k>(keys: &'k [ApiKey], wanted: &str, now_ms: u64) -> Result<&'k ApiKey,
 
 /// The usable keys with this name.
 fn named<'k>(keys: &'k [ApiKey], name: &str, now_ms: u64) -> Vec<&'k ApiKey> {
-    let has_name = |one: &&ApiKey| one.key.name == name && one.is_usable(now_ms);
-    keys.iter().filter(has_name).collect()
+    keys.iter()
+        .filter(|one| one.key.name == name && one.is_usable(now_ms))
+        .collect()
 }
 
 fn unknown(key: &str) -> Failure {

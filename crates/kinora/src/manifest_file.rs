@@ -27,13 +27,7 @@ impl ManifestFile {
     /// Writes the manifest into `folder`, synced.
     pub(crate) fn write(&self, manifest: &impl Serialize, folder: &Path) -> Result<(), Failure> {
         let path = folder.join(self.name);
-        let write = || {
-            let mut file = File::create(&path)?;
-            serde_json::to_writer_pretty(&mut file, manifest)?;
-            file.write_all(b"\n")?;
-            file.sync_all()
-        };
-        write().map_err(|error: std::io::Error| {
+        write_json(&path, manifest).map_err(|error| {
             Failure::because(format!("{} cannot be written", path.display()), error)
         })
     }
@@ -59,6 +53,13 @@ impl ManifestFile {
         }
         serde_json::from_value(value).map_err(damaged)
     }
+}
+
+fn write_json(path: &Path, manifest: &impl Serialize) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    serde_json::to_writer_pretty(&mut file, manifest)?;
+    file.write_all(b"\n")?;
+    file.sync_all()
 }
 
 /// A manifest for programs, with its folder and notes for the operator.

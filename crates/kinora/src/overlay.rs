@@ -89,11 +89,6 @@ pub(crate) fn boolean(text: &str) -> Option<bool> {
 
 /// The setting that the lower-case rest of a variable names, at the top level or in a section.
 fn find<'t>(settings: &'t mut Table, rest: &str) -> Option<&'t mut Value> {
-    let is_list_of_tables = |value: &Value| {
-        value
-            .as_array()
-            .is_some_and(|items| items.iter().any(Value::is_table))
-    };
     let path = path(settings, rest)?;
     let (key, sections) = path.split_last()?;
     let mut table = settings;
@@ -101,6 +96,13 @@ fn find<'t>(settings: &'t mut Table, rest: &str) -> Option<&'t mut Value> {
         table = table.get_mut(section)?.as_table_mut()?;
     }
     table.get_mut(key).filter(|value| !is_list_of_tables(value))
+}
+
+/// Such as `[[models]]`, which no single text can replace.
+fn is_list_of_tables(value: &Value) -> bool {
+    value
+        .as_array()
+        .is_some_and(|items| items.iter().any(Value::is_table))
 }
 
 /// The section and key names that `rest` joins with underscores.

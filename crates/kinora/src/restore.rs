@@ -218,8 +218,9 @@ impl Target {
         let made = match fs::read_dir(data) {
             Ok(entries) => {
                 // Many file systems have this folder at their root.
-                let own = |entry: &fs::DirEntry| entry.file_name() != "lost+found";
-                let holds_something = entries.filter_map(Result::ok).any(|entry| own(&entry));
+                let holds_something = entries
+                    .filter_map(Result::ok)
+                    .any(|entry| entry.file_name() != "lost+found");
                 // From an interrupted restore.
                 let left = inside.exists();
                 if holds_something && (!left || was_served(data)) {

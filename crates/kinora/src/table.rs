@@ -80,12 +80,6 @@ const fn cells(c: char) -> usize {
 
 /// Escapes characters that would move the cursor, recolour the terminal or reverse the text.
 pub(crate) fn printable(text: &str) -> String {
-    let is_hidden = |c: char| {
-        c.is_control()
-            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
-            || c == '\u{feff}'
-            || c == '\\'
-    };
     let mut shown = String::new();
     for c in text.chars() {
         if is_hidden(c) {
@@ -95,6 +89,13 @@ pub(crate) fn printable(text: &str) -> String {
         }
     }
     shown
+}
+
+/// The backslash too: an escaped character must not look like text that a client wrote so.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
+        || matches!(c, '\u{feff}' | '\\')
 }
 
 #[cfg(test)]

@@ -73,21 +73,23 @@ fn as_table(rows: &[TallyRow]) -> String {
 /// As in RFC 4180, but with LF line endings.
 fn as_csv(rows: &[TallyRow]) -> String {
     let names = "day,project,model,completed,failed,cancelled,video_seconds,engine_seconds\n";
-    let line = |row: &TallyRow| {
-        let tally = &row.tally;
-        format!(
-            "{},{},{},{},{},{},{},{}\n",
-            iso_day(row.day),
-            quoted(&row.project),
-            quoted(&row.model),
-            tally.completed,
-            tally.failed,
-            tally.cancelled,
-            seconds(tally.video_ms),
-            seconds(tally.engine_ms)
-        )
-    };
-    let lines: String = rows.iter().map(line).collect();
+    let lines: String = rows
+        .iter()
+        .map(|row| {
+            let tally = &row.tally;
+            format!(
+                "{},{},{},{},{},{},{},{}\n",
+                iso_day(row.day),
+                quoted(&row.project),
+                quoted(&row.model),
+                tally.completed,
+                tally.failed,
+                tally.cancelled,
+                seconds(tally.video_ms),
+                seconds(tally.engine_ms)
+            )
+        })
+        .collect();
     format!("{names}{lines}")
 }
 
@@ -106,20 +108,22 @@ fn seconds(millis: u64) -> String {
 
 /// A JSON array with one object for each sum.
 fn as_json(rows: &[TallyRow]) -> String {
-    let object = |row: &TallyRow| {
-        let tally = &row.tally;
-        json!({
-            "day": iso_day(row.day),
-            "project": row.project,
-            "model": row.model,
-            "completed": tally.completed,
-            "failed": tally.failed,
-            "cancelled": tally.cancelled,
-            "video_seconds": tally.video_ms as f64 / 1000.0,
-            "engine_seconds": tally.engine_ms as f64 / 1000.0,
+    let all: Value = rows
+        .iter()
+        .map(|row| {
+            let tally = &row.tally;
+            json!({
+                "day": iso_day(row.day),
+                "project": row.project,
+                "model": row.model,
+                "completed": tally.completed,
+                "failed": tally.failed,
+                "cancelled": tally.cancelled,
+                "video_seconds": tally.video_ms as f64 / 1000.0,
+                "engine_seconds": tally.engine_ms as f64 / 1000.0,
+            })
         })
-    };
-    let all: Value = rows.iter().map(object).collect();
+        .collect();
     format!("{all:#}\n")
 }
 

@@ -64,8 +64,10 @@ async fn find(store: &dyn Webhooks, id: &str) -> Result<Webhook, Failure> {
 
 fn random_name() -> Result<String, Failure> {
     let letters = random::<12>()?;
-    let letter = |byte: &u8| char::from(b'a' + byte % 26);
-    Ok(letters.iter().map(letter).collect())
+    Ok(letters
+        .iter()
+        .map(|byte| char::from(b'a' + byte % 26))
+        .collect())
 }
 
 async fn add(args: &AddArgs) -> Result<(), Failure> {

@@ -96,8 +96,10 @@ pub(crate) fn by_engine(engine: &Engine) -> Option<ByEngine> {
 /// Whether the name is the id of a repository, `OWNER/NAME`, and not a path.
 fn is_repository(name: &str) -> bool {
     let is_part = |part: &str| {
-        let is_known = |one: char| one.is_ascii_alphanumeric() || "-_.".contains(one);
-        part.starts_with(|one: char| one.is_ascii_alphanumeric()) && part.chars().all(is_known)
+        part.starts_with(|one: char| one.is_ascii_alphanumeric())
+            && part
+                .chars()
+                .all(|one| one.is_ascii_alphanumeric() || "-_.".contains(one))
     };
     let parts = name.split_once('/');
     parts.is_some_and(|(owner, name)| is_part(owner) && is_part(name)) && !Path::new(name).exists()
@@ -108,7 +110,7 @@ pub(crate) fn models<'c>(
     config: &'c Config,
     names: &[String],
 ) -> Result<Vec<&'c CardRecord>, Failure> {
-    let known = |name: &String| {
+    names.iter().map(|name| {
         let mut models = config.models.iter();
         let found = models.find(|model| model.id == *name || model.aliases.contains(name));
         found.ok_or_else(|| {
@@ -118,8 +120,7 @@ pub(crate) fn models<'c>(
                 ids.join(", ")
             ))
         })
-    };
-    names.iter().map(known).collect()
+    }).collect()
 }
 
 /// The files of these models, each once.

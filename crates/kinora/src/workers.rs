@@ -103,34 +103,37 @@ fn row(living: &LivingWorker) -> [String; HEADS.len()] {
     ]
 }
 
+fn served_json(served: &ServedModel) -> Value {
+    json!({
+        "model": served.model,
+        "engine": served.engine,
+        "device": served.device,
+        "available": served.is_available,
+    })
+}
+
 /// A JSON array with one object per worker, sorted by id.
 fn as_json(living: &[LivingWorker]) -> String {
-    let object = |one: &LivingWorker| {
-        let worker = &one.worker;
-        let served = |served: &ServedModel| {
+    let all: Value = living
+        .iter()
+        .map(|one| {
+            let worker = &one.worker;
             json!({
-                "model": served.model,
-                "engine": served.engine,
-                "device": served.device,
-                "available": served.is_available,
+                "id": worker.id,
+                "host": worker.host,
+                "pid": worker.pid,
+                "state": worker.state.name(),
+                "version": worker.version,
+                "models": worker.models.iter().map(served_json).collect::<Vec<_>>(),
+                "slots": worker.slots,
+                "running": one.running,
+                "started_at": worker.started_at_ms / 1000,
+                "seen_seconds_ago": one.seen_ms_ago / 1000,
+                "devices": worker.devices,
+                "places": worker.places,
             })
-        };
-        json!({
-            "id": worker.id,
-            "host": worker.host,
-            "pid": worker.pid,
-            "state": worker.state.name(),
-            "version": worker.version,
-            "models": worker.models.iter().map(served).collect::<Vec<_>>(),
-            "slots": worker.slots,
-            "running": one.running,
-            "started_at": worker.started_at_ms / 1000,
-            "seen_seconds_ago": one.seen_ms_ago / 1000,
-            "devices": worker.devices,
-            "places": worker.places,
         })
-    };
-    let all: Value = living.iter().map(object).collect();
+        .collect();
     format!("{all:#}\n")
 }
 

@@ -73,16 +73,15 @@ impl AudioEncoder {
         let missing = usize::try_from(self.wanted - self.accepted).unwrap_or(usize::MAX);
         let taken = (pcm.len() / channels).min(missing);
         self.accepted += taken as u64;
-        let sane = |&sample: &f32| {
-            if sample.is_finite() {
-                sample.clamp(-1.0, 1.0)
-            } else {
-                0.0
-            }
-        };
         let packet_len = self.config.packet_samples as usize * channels;
         for chunk in pcm[..taken * channels].chunks(packet_len) {
-            self.pending.extend(chunk.iter().map(sane));
+            self.pending.extend(chunk.iter().map(|&sample| {
+                if sample.is_finite() {
+                    sample.clamp(-1.0, 1.0)
+                } else {
+                    0.0
+                }
+            }));
             if self.pending.len() >= packet_len {
                 self.encode_packet(packet_len)?;
             }

@@ -89,8 +89,10 @@ impl Stills {
 
     /// The poster as lossy WebP.
     pub(crate) fn poster_webp(&self) -> Result<Vec<u8>, MediaError> {
-        let missing = || MediaError::Picture("there is no poster".into());
-        self.poster.as_ref().ok_or_else(missing)?.webp()
+        self.poster
+            .as_ref()
+            .ok_or_else(|| MediaError::Picture("there is no poster".into()))?
+            .webp()
     }
 
     /// The spritesheet as JPEG.

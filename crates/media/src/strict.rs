@@ -63,13 +63,12 @@ fn check_shown_size(track: &Track<'_>) -> Result<(), MediaError> {
     let shown = [fields.u32()?, fields.u32()?].map(|side| f64::from(side) / 65_536.0);
     let entry = track.picture_entry()?;
     let coded = [f64::from(entry.width), f64::from(entry.height)];
-    let is_near = |(shown, coded): (f64, f64)| {
-        (coded / PIXEL_RATIO_MAX..=coded * PIXEL_RATIO_MAX).contains(&shown)
-    };
-    if !shown.into_iter().zip(coded).all(is_near) {
-        return Err(MediaError::Malformed(
-            "its display size does not match its pictures",
-        ));
+    for (shown, coded) in shown.into_iter().zip(coded) {
+        if !(coded / PIXEL_RATIO_MAX..=coded * PIXEL_RATIO_MAX).contains(&shown) {
+            return Err(MediaError::Malformed(
+                "its display size does not match its pictures",
+            ));
+        }
     }
     Ok(())
 }

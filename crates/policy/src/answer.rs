@@ -34,9 +34,6 @@ pub(crate) fn verdict(body: &[u8]) -> Result<Verdict, serde_json::Error> {
 
 /// `reason` without control characters, those that reverse text, and surrounding space, truncated to its limit.
 fn public(reason: &str) -> String {
-    let is_hidden = |one: char| {
-        one.is_control() || matches!(one, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
     let line: String = reason
         .chars()
         .map(|one| if is_hidden(one) { ' ' } else { one })
@@ -46,6 +43,10 @@ fn public(reason: &str) -> String {
         "" => NO_REASON.to_owned(),
         line => line.to_owned(),
     }
+}
+
+fn is_hidden(one: char) -> bool {
+    one.is_control() || matches!(one, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

@@ -80,8 +80,11 @@ impl EngineKind for ProcessKind {
                 odd.display()
             )));
         }
-        let is_name = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
-        if !self.environment.keys().all(is_name) {
+        if !self
+            .environment
+            .keys()
+            .all(|name| !name.is_empty() && !name.contains(['=', '\0']))
+        {
             return wrong("environment has a name that no variable can have");
         }
         if let Some(odd) = self.devices.iter().find(|device| !is_device(device)) {
@@ -164,9 +167,9 @@ fn json(value: &toml::Value) -> serde_json::Value {
 
 /// Whether a text can be the value of `CUDA_VISIBLE_DEVICES`: names without spaces, separated by commas.
 fn is_device(text: &str) -> bool {
-    let is_odd = |one: char| one.is_whitespace() || one.is_control();
-    text.split(',')
-        .all(|name| !name.is_empty() && !name.contains(is_odd))
+    text.split(',').all(|name| {
+        !name.is_empty() && !name.contains(|one: char| one.is_whitespace() || one.is_control())
+    })
 }
 
 /// Whether a program can be started by this name: a path, or a file in a folder of `PATH`.

@@ -187,12 +187,15 @@ impl Speech {
     }
 
     fn write_json(self) -> Encoded {
-        let plain = |(name, said): (&'static str, Said)| match said {
-            Said::Plain(value) => Some((name.to_owned(), value)),
-            // Only forms have uploads; each dialect's table ensures this.
-            Said::Upload { .. } => None,
-        };
-        let object: Map<String, Value> = self.said.into_iter().filter_map(plain).collect();
+        let object: Map<String, Value> = self
+            .said
+            .into_iter()
+            .filter_map(|(name, said)| match said {
+                Said::Plain(value) => Some((name.to_owned(), value)),
+                // Only forms have uploads; each dialect's table ensures this.
+                Said::Upload { .. } => None,
+            })
+            .collect();
         Encoded {
             content_type: "application/json".to_owned(),
             body: Value::Object(object).to_string().into(),

@@ -10,7 +10,7 @@ use kinora_engine::places::Places;
 use kinora_engine::{
     Control, Description, EngineError, FilmEngine, FilmJob, ServerReport, Stage, TicketStore,
 };
-use kinora_upstream::{Cause, chain};
+use kinora_upstream::chain;
 
 use crate::dialect::Field;
 use crate::error::RemoteError;
@@ -137,11 +137,12 @@ impl FilmEngine for RemoteEngine {
 
     async fn ask_servers(&self) -> Vec<ServerReport> {
         let asked = self.remote.ask_all().await.into_iter();
-        let report = |(server, answer): (String, Result<(), Cause>)| ServerReport {
-            server,
-            refusal: answer.err().map(|cause| cause.to_string()),
-        };
-        asked.map(report).collect()
+        asked
+            .map(|(server, answer)| ServerReport {
+                server,
+                refusal: answer.err().map(|cause| cause.to_string()),
+            })
+            .collect()
     }
 }
 

@@ -133,12 +133,15 @@ impl RemoteKind {
         };
         let key = self.key()?;
         // The URL is the name: tickets contain it, and it stays the same when the list changes.
-        let upstream = |url: &String| UpstreamOptions {
-            name: url.clone(),
-            base_url: url.clone(),
-            key: key.clone(),
-        };
-        let upstreams = self.base_urls.iter().map(upstream).collect();
+        let upstreams = self
+            .base_urls
+            .iter()
+            .map(|url| UpstreamOptions {
+                name: url.clone(),
+                base_url: url.clone(),
+                key: key.clone(),
+            })
+            .collect();
         Ok(Options {
             result_origins: self.result_origins.clone(),
             poll_every: milliseconds(self.poll_milliseconds),

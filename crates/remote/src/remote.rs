@@ -63,8 +63,9 @@ impl Remote {
             .map(|one| open(one, http.clone()))
             .collect::<Result<Vec<_>, _>>()?;
         let origins = options.result_origins.iter();
-        let known = |text: &String| origin(text).ok_or_else(|| OptionsError::Origin(text.clone()));
-        let result_origins = origins.map(known).collect::<Result<_, _>>()?;
+        let result_origins = origins
+            .map(|text| origin(text).ok_or_else(|| OptionsError::Origin(text.clone())))
+            .collect::<Result<_, _>>()?;
         let backoff = Backoff::new(options.backoff_first, options.backoff_max, "upstreams");
         let places = places_of(&upstreams, options.failures_max, backoff, timer.clone());
         Ok(Self(Arc::new(Shared {
@@ -126,10 +127,10 @@ fn open(options: &UpstreamOptions, http: Http) -> Result<Upstream, OptionsError>
         name: options.name.clone(),
         source,
     })?;
-    let wrong = || OptionsError::BaseUrl(options.base_url.clone());
     Ok(Upstream {
         name: options.name.clone(),
-        base: base_url(&options.base_url).ok_or_else(wrong)?,
+        base: base_url(&options.base_url)
+            .ok_or_else(|| OptionsError::BaseUrl(options.base_url.clone()))?,
         key,
         headers: Default::default(),
         http,

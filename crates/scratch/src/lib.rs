@@ -150,8 +150,11 @@ fn owners(parent: &Path) -> io::Result<Vec<String>> {
         let Some((owner, LOCK)) = name.to_str().and_then(|name| name.split_once('.')) else {
             continue;
         };
-        let is_digit = |c: u8| c.is_ascii_digit() || (b'a'..=b'f').contains(&c);
-        if owner.len() == NAME_DIGITS && owner.bytes().all(is_digit) {
+        if owner.len() == NAME_DIGITS
+            && owner
+                .bytes()
+                .all(|c| c.is_ascii_digit() || (b'a'..=b'f').contains(&c))
+        {
             owners.push(owner.to_owned());
         }
     }

@@ -11,39 +11,39 @@ use super::view::View;
 
 /// A subject and its motion. Places in stage pixels, speeds per second.
 #[derive(Clone, Debug)]
-pub(super) struct Actor {
-    pub(super) subject: Subject,
-    pub(super) act: Act,
+pub(crate) struct Actor {
+    pub(crate) subject: Subject,
+    pub(crate) act: Act,
     /// Which of its kind.
-    pub(super) nth: u8,
+    pub(crate) nth: u8,
     /// The subject that holds it, if any.
-    pub(super) holder: Option<Subject>,
+    pub(crate) holder: Option<Subject>,
     /// Where the foot (or, of a flyer, the middle) is at the start of the shot.
-    pub(super) x: f32,
-    pub(super) y: f32,
+    pub(crate) x: f32,
+    pub(crate) y: f32,
     /// Side of the square that it is drawn in.
-    pub(super) size: f32,
-    pub(super) depth: f32,
-    pub(super) speed: (f32, f32),
+    pub(crate) size: f32,
+    pub(crate) depth: f32,
+    pub(crate) speed: (f32, f32),
     /// Height of its hops, pixels.
-    pub(super) hop: f32,
+    pub(crate) hop: f32,
     /// Length of the shot.
-    pub(super) seconds: f32,
+    pub(crate) seconds: f32,
     /// Rise and fall in place, pixels.
-    pub(super) bob: f32,
+    pub(crate) bob: f32,
     /// Rocking, degrees.
-    pub(super) rock: f32,
-    pub(super) phase: f32,
+    pub(crate) rock: f32,
+    pub(crate) phase: f32,
     /// How lively it moves its own parts, 1.0 as usual.
-    pub(super) pace: f32,
-    pub(super) faces_left: bool,
-    pub(super) look: Look,
+    pub(crate) pace: f32,
+    pub(crate) faces_left: bool,
+    pub(crate) look: Look,
     /// Opacity of its mirror image in the water under its foot.
-    pub(super) mirrored: f32,
+    pub(crate) mirrored: f32,
     /// The stage row below which water hides it.
-    pub(super) floor: Option<f32>,
+    pub(crate) floor: Option<f32>,
     /// Half of the width of its shadow on the ground, pixels; 0.0: none.
-    pub(super) shadow: f32,
+    pub(crate) shadow: f32,
 }
 
 /// Where a subject is in the frame, pixels.
@@ -115,14 +115,14 @@ impl Actor {
     }
 
     /// The box of its square in the frame: left, top, right, bottom, pixels.
-    pub(super) fn square(&self, view: &View) -> [f32; 4] {
+    pub(crate) fn square(&self, view: &View) -> [f32; 4] {
         let Spot { at, side, .. } = self.spot(view);
         let top = at.1 - art::anchor(self.subject) / 100.0 * side;
         [at.0 - side * 0.5, top, at.0 + side * 0.5, top + side]
     }
 
     /// The box of its head in the frame, if it has one that captions must not cover.
-    pub(super) fn head(&self, view: &View) -> Option<[f32; 4]> {
+    pub(crate) fn head(&self, view: &View) -> Option<[f32; 4]> {
         let [left, top, right, bottom] = art::head(self.subject, &self.moment(view.time_s))?;
         let [x, y, end, _] = self.square(view);
         let scale = (end - x) / 100.0;
@@ -139,7 +139,7 @@ impl Actor {
         ])
     }
 
-    pub(super) fn lay(&self, view: &View, canvas: &mut Canvas) {
+    pub(crate) fn lay(&self, view: &View, canvas: &mut Canvas) {
         let (map, t) = (view.map(self.depth), view.time_s);
         let spot = self.spot(view);
         let bottom = self.floor.map_or(canvas.height, |row| {

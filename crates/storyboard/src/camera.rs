@@ -5,13 +5,13 @@ use super::rng::Rng;
 use super::view::View;
 
 /// How far the farthest-reaching move pans a plane of depth 1.0, in stage units to each side.
-pub(super) const REACH: f32 = 0.075;
+pub(crate) const REACH: f32 = 0.075;
 /// The strongest magnification of a plane of depth 1.0.
-pub(super) const ZOOM_MAX: f32 = 1.16;
+pub(crate) const ZOOM_MAX: f32 = 1.16;
 
 /// A camera move over a whole shot, in stage units (see `Stage::unit`).
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Move {
+pub(crate) struct Move {
     pan_from: (f32, f32),
     pan_to: (f32, f32),
     zoom_from: f32,
@@ -20,7 +20,7 @@ pub(super) struct Move {
 
 impl Move {
     /// A camera that stands.
-    pub(super) const REST: Self = Self {
+    pub(crate) const REST: Self = Self {
         pan_from: (0.0, 0.0),
         pan_to: (0.0, 0.0),
         zoom_from: 1.0,
@@ -28,7 +28,7 @@ impl Move {
     };
 
     /// The move that the words ask for, or one by chance.
-    pub(super) fn choose(reading: &Reading, rng: &mut Rng) -> Self {
+    pub(crate) fn choose(reading: &Reading, rng: &mut Rng) -> Self {
         let asked = reading.framing.iter().copied().find(|framing| {
             !matches!(framing, Framing::Close | Framing::Wide | Framing::Timelapse)
         });
@@ -81,7 +81,7 @@ impl Move {
     }
 
     /// The camera `time_s` into a shot of `length_s`.
-    pub(super) fn at(&self, time_s: f32, length_s: f32, unit: f32, centre: (f32, f32)) -> View {
+    pub(crate) fn at(&self, time_s: f32, length_s: f32, unit: f32, centre: (f32, f32)) -> View {
         let share = ease((time_s / length_s.max(0.1)).clamp(0.0, 1.0));
         let blend = |a: f32, b: f32| a + (b - a) * share;
         View {
@@ -98,7 +98,7 @@ impl Move {
 }
 
 /// Steady in the middle, soft at both ends.
-pub(super) fn ease(t: f32) -> f32 {
+pub(crate) fn ease(t: f32) -> f32 {
     let smooth = t * t * (3.0 - 2.0 * t);
     smooth * 0.6 + t * 0.4
 }

@@ -5,15 +5,15 @@ use super::resample::{Texel, blend, high};
 
 /// A frame in progress.
 #[derive(Debug)]
-pub(super) struct Canvas {
-    pub(super) width: usize,
-    pub(super) height: usize,
+pub(crate) struct Canvas {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
     /// `[height][width][4] u16`: red, green, blue 0 to 32,640, and one unused.
-    pub(super) pixels: Vec<u16>,
+    pub(crate) pixels: Vec<u16>,
 }
 
 /// Components at full signal.
-pub(super) const FULL: u16 = 32_640;
+pub(crate) const FULL: u16 = 32_640;
 
 /// 8 x 8 ordered dither (Bayer 1973), in 128ths of an 8-bit step.
 const DITHER: [[u16; 8]; 8] = dither();
@@ -39,7 +39,7 @@ const fn dither() -> [[u16; 8]; 8] {
 }
 
 impl Canvas {
-    pub(super) fn new(width: usize, height: usize) -> Self {
+    pub(crate) fn new(width: usize, height: usize) -> Self {
         Self {
             width,
             height,
@@ -47,12 +47,12 @@ impl Canvas {
         }
     }
 
-    pub(super) fn row(&mut self, y: usize) -> &mut [u16] {
+    pub(crate) fn row(&mut self, y: usize) -> &mut [u16] {
         &mut self.pixels[y * self.width * 4..][..self.width * 4]
     }
 
     /// Blends `other` over this: 0.0 keeps this, 1.0 gives the other.
-    pub(super) fn dissolve(&mut self, other: &Self, share: f32) {
+    pub(crate) fn dissolve(&mut self, other: &Self, share: f32) {
         let share = (share.clamp(0.0, 1.0) * 65_535.0) as u16;
         for (own, new) in self.pixels.iter_mut().zip(&other.pixels) {
             *own = blend(*own, *new, share);
@@ -60,7 +60,7 @@ impl Canvas {
     }
 
     /// Blends row `y` of `other` over this by `shares: [width][4] u16`, in 65,536ths.
-    pub(super) fn dissolve_row(&mut self, other: &Self, y: usize, shares: &[Texel]) {
+    pub(crate) fn dissolve_row(&mut self, other: &Self, y: usize, shares: &[Texel]) {
         let line = &other.pixels[y * self.width * 4..][..self.width * 4];
         let parts = line.iter().zip(shares.as_flattened());
         for (own, (new, share)) in self.row(y).iter_mut().zip(parts) {
@@ -69,7 +69,7 @@ impl Canvas {
     }
 
     /// Scales red, green and blue.
-    pub(super) fn gain(&mut self, gains: [f32; 3]) {
+    pub(crate) fn gain(&mut self, gains: [f32; 3]) {
         let [r, g, b] = gains.map(|gain| (gain.clamp(0.0, 1.99) * 32_768.0) as u16);
         let gains = [[r, g, b, 0]; STRIP];
         for strip in self.pixels.chunks_mut(STRIP * 4) {
@@ -81,7 +81,7 @@ impl Canvas {
 
     /// Writes the frame as `rgb: [height][width][3] u8`, darkened towards the corners by
     /// `vignette` (0.0 to 1.0) and scaled by `light` (0.0 black to 1.0).
-    pub(super) fn finish(&self, vignette: f32, light: f32, rgb: &mut Vec<u8>) {
+    pub(crate) fn finish(&self, vignette: f32, light: f32, rgb: &mut Vec<u8>) {
         rgb.resize(self.width * self.height * 3, 0);
         let edge = |at: usize, size: usize| {
             let away = (at as f32 + 0.5) / size as f32 * 2.0 - 1.0;
@@ -147,10 +147,10 @@ fn finish_block(
 }
 
 /// Pixels that are laid together: so many that what is noted of them is at hand by then.
-pub(super) const STRIP: usize = 32;
+pub(crate) const STRIP: usize = 32;
 
 /// Lays a premultiplied source over the canvas. Both `[n][4] u16`, 15 bits, alpha last.
-pub(super) fn lay_over(canvas: &mut [u16], source: &[u16]) {
+pub(crate) fn lay_over(canvas: &mut [u16], source: &[u16]) {
     // What is kept is noted first: the second loop is then one run of equal steps.
     let mut keeps = [[0; 4]; STRIP];
     let strips = canvas.chunks_mut(STRIP * 4).zip(source.chunks(STRIP * 4));

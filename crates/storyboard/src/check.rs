@@ -15,7 +15,7 @@ fn missing(what: &str) -> EngineError {
 }
 
 /// The clip of a spec.
-pub(super) fn clip(
+pub(crate) fn clip(
     spec: &VideoSpec,
     materials: &Materials,
     features: &Features,

@@ -3,18 +3,18 @@
 
 /// An sRGB colour, components 0.0 to 1.0.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Rgb {
-    pub(super) r: f32,
-    pub(super) g: f32,
-    pub(super) b: f32,
+pub(crate) struct Rgb {
+    pub(crate) r: f32,
+    pub(crate) g: f32,
+    pub(crate) b: f32,
 }
 
 /// A colour in OKLab (Björn Ottosson, "A perceptual color space for image processing", 2020).
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lab {
-    pub(super) l: f32,
-    pub(super) a: f32,
-    pub(super) b: f32,
+pub(crate) struct Lab {
+    pub(crate) l: f32,
+    pub(crate) a: f32,
+    pub(crate) b: f32,
 }
 
 impl Lab {
@@ -49,10 +49,10 @@ fn decode(signal: f32) -> f32 {
 }
 
 impl Rgb {
-    pub(super) const WHITE: Self = Self::hex(0xff_ffff);
-    pub(super) const BLACK: Self = Self::hex(0);
+    pub(crate) const WHITE: Self = Self::hex(0xff_ffff);
+    pub(crate) const BLACK: Self = Self::hex(0);
 
-    pub(super) const fn hex(code: u32) -> Self {
+    pub(crate) const fn hex(code: u32) -> Self {
         Self {
             r: ((code >> 16) & 255) as f32 / 255.0,
             g: ((code >> 8) & 255) as f32 / 255.0,
@@ -60,7 +60,7 @@ impl Rgb {
         }
     }
 
-    pub(super) fn lab(self) -> Lab {
+    pub(crate) fn lab(self) -> Lab {
         let (r, g, b) = (decode(self.r), decode(self.g), decode(self.b));
         let l = (0.412_221_46 * r + 0.536_332_55 * g + 0.051_445_995 * b).cbrt();
         let m = (0.211_903_5 * r + 0.680_699_5 * g + 0.107_396_96 * b).cbrt();
@@ -73,7 +73,7 @@ impl Rgb {
     }
 
     /// `self` at 0.0, `other` at 1.0.
-    pub(super) fn mix(self, other: Self, share: f32) -> Self {
+    pub(crate) fn mix(self, other: Self, share: f32) -> Self {
         let (a, b) = (self.lab(), other.lab());
         let blend = |a: f32, b: f32| a + (b - a) * share;
         Lab {
@@ -85,7 +85,7 @@ impl Rgb {
     }
 
     /// As [`Rgb::mix`], but straight between the signals: for use in every row of every frame.
-    pub(super) fn mix_plain(self, other: Self, share: f32) -> Self {
+    pub(crate) fn mix_plain(self, other: Self, share: f32) -> Self {
         let blend = |a: f32, b: f32| a + (b - a) * share;
         Self {
             r: blend(self.r, other.r),
@@ -95,7 +95,7 @@ impl Rgb {
     }
 
     /// Lighter by `amount` of OKLab lightness; darker when negative.
-    pub(super) fn lift(self, amount: f32) -> Self {
+    pub(crate) fn lift(self, amount: f32) -> Self {
         let lab = self.lab();
         Lab {
             l: (lab.l + amount).clamp(0.0, 1.0),
@@ -105,7 +105,7 @@ impl Rgb {
     }
 
     /// Colourfulness times `factor`.
-    pub(super) fn saturate(self, factor: f32) -> Self {
+    pub(crate) fn saturate(self, factor: f32) -> Self {
         let lab = self.lab();
         Lab {
             l: lab.l,
@@ -116,7 +116,7 @@ impl Rgb {
     }
 
     /// Its own lightness, nudged, with the hue of `tint`.
-    pub(super) fn tinted(self, tint: Self, share: f32) -> Self {
+    pub(crate) fn tinted(self, tint: Self, share: f32) -> Self {
         let (own, goal) = (self.lab(), tint.lab());
         let blend = |a: f32, b: f32| a + (b - a) * share;
         let l = blend(own.l, own.l + (goal.l - own.l) * 0.35);
@@ -129,7 +129,7 @@ impl Rgb {
     }
 
     /// Component-wise product: a surface of this colour under light of the other.
-    pub(super) fn under(self, light: Self) -> Self {
+    pub(crate) fn under(self, light: Self) -> Self {
         Self {
             r: self.r * light.r,
             g: self.g * light.g,
@@ -139,20 +139,20 @@ impl Rgb {
 
     /// Hue angle in OKLab, degrees 0 to 360.
     #[cfg(test)]
-    pub(super) fn hue(self) -> f32 {
+    pub(crate) fn hue(self) -> f32 {
         let lab = self.lab();
         lab.b.atan2(lab.a).to_degrees().rem_euclid(360.0)
     }
 
     /// Components as 15-bit numbers, 255 being 32,640.
-    pub(super) fn fixed(self) -> [u16; 4] {
+    pub(crate) fn fixed(self) -> [u16; 4] {
         let fix = |c: f32| (c.clamp(0.0, 1.0) * 32_640.0) as u16;
         [fix(self.r), fix(self.g), fix(self.b), 0]
     }
 }
 
 /// Smooth step from 0 at `low` to 1 at `high`.
-pub(super) fn smooth(low: f32, high: f32, value: f32) -> f32 {
+pub(crate) fn smooth(low: f32, high: f32, value: f32) -> f32 {
     let t = ((value - low) / (high - low)).clamp(0.0, 1.0);
     t * t * (3.0 - 2.0 * t)
 }

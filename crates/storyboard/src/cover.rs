@@ -18,11 +18,11 @@ const SHADOW_REACH: f64 = 0.03;
 
 /// A scaled picture.
 #[derive(Debug)]
-pub(super) struct Texture {
-    pub(super) width: usize,
-    pub(super) height: usize,
+pub(crate) struct Texture {
+    pub(crate) width: usize,
+    pub(crate) height: usize,
     /// `[height][width][4] u8`: red, green, blue and one unused.
-    pub(super) texels: Vec<u8>,
+    pub(crate) texels: Vec<u8>,
 }
 
 /// Part of a picture along one side, in its pixels: texel `n` is centred at
@@ -36,7 +36,7 @@ struct Span {
 
 /// `picture` so that it covers `width` by `height`, cut evenly at both sides; what is cut is
 /// kept for the camera, up to a bound, evenly at both sides of the frame.
-pub(super) fn cover(picture: &Picture, width: usize, height: usize) -> Texture {
+pub(crate) fn cover(picture: &Picture, width: usize, height: usize) -> Texture {
     let (across, down) = sides(picture);
     let step = (across / width as f64).min(down / height as f64);
     let span = |side: f64, count: usize| {
@@ -53,7 +53,7 @@ pub(super) fn cover(picture: &Picture, width: usize, height: usize) -> Texture {
 
 /// How a picture's shape goes into a frame's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fit {
+pub(crate) enum Fit {
     /// Too unlike to be cut to it.
     Whole,
     /// Cut above and below, if at all.
@@ -63,7 +63,7 @@ pub(super) enum Fit {
 }
 
 /// How `picture` goes into `width` by `height`.
-pub(super) fn fit(picture: &Picture, width: usize, height: usize) -> Fit {
+pub(crate) fn fit(picture: &Picture, width: usize, height: usize) -> Fit {
     let (across, down) = sides(picture);
     let ratio = across / down / (width as f64 / height as f64);
     if ratio.max(1.0 / ratio) > SHAPE_MAX {
@@ -76,7 +76,7 @@ pub(super) fn fit(picture: &Picture, width: usize, height: usize) -> Fit {
 }
 
 /// `picture` whole within `width` by `height`, over a ground made of itself.
-pub(super) fn fitted(picture: &Picture, width: usize, height: usize) -> Texture {
+pub(crate) fn fitted(picture: &Picture, width: usize, height: usize) -> Texture {
     let mut texture = ground(picture, width, height);
     let (across, down) = sides(picture);
     let step = (across / width as f64).max(down / height as f64) / HUNG;
@@ -180,7 +180,7 @@ fn sides(picture: &Picture) -> (f64, f64) {
 
 /// Cubic convolution with a = -0.5 (Keys, "Cubic convolution interpolation for digital image
 /// processing", 1981), also called Catmull-Rom.
-pub(super) fn keys(x: f64) -> f64 {
+pub(crate) fn keys(x: f64) -> f64 {
     let x = x.abs();
     if x < 1.0 {
         (1.5 * x - 2.5) * x * x + 1.0
@@ -194,18 +194,19 @@ pub(super) fn keys(x: f64) -> f64 {
 /// For each texel of `span` its first source pixel and the weights from there on, sum 1.0.
 fn weights(span: Span, side: usize) -> Vec<(usize, Vec<f32>)> {
     let reach = span.step.max(1.0);
-    let texel = |nth: usize| {
-        let centre = span.start + (nth as f64 + 0.5) * span.step;
-        let first = (centre - 2.0 * reach).floor().max(0.0) as usize;
-        let last = ((centre + 2.0 * reach).ceil().max(0.0) as usize).min(side);
-        let first = first.min(side.saturating_sub(1));
-        let raw: Vec<f64> = (first..last.max(first + 1))
-            .map(|at| keys((at as f64 + 0.5 - centre) / reach))
-            .collect();
-        let sum: f64 = raw.iter().sum();
-        (first, raw.iter().map(|one| (one / sum) as f32).collect())
-    };
-    (0..span.count).map(texel).collect()
+    (0..span.count)
+        .map(|nth| {
+            let centre = span.start + (nth as f64 + 0.5) * span.step;
+            let first = (centre - 2.0 * reach).floor().max(0.0) as usize;
+            let last = ((centre + 2.0 * reach).ceil().max(0.0) as usize).min(side);
+            let first = first.min(side.saturating_sub(1));
+            let raw: Vec<f64> = (first..last.max(first + 1))
+                .map(|at| keys((at as f64 + 0.5 - centre) / reach))
+                .collect();
+            let sum: f64 = raw.iter().sum();
+            (first, raw.iter().map(|one| (one / sum) as f32).collect())
+        })
+        .collect()
 }
 
 fn scale(picture: &Picture, across: Span, down: Span) -> Texture {

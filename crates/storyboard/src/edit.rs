@@ -16,7 +16,7 @@ const STRETCH_S_MIN: f32 = 0.25;
 
 /// The source material under a clip.
 #[derive(Debug)]
-pub(super) enum Ground<'a> {
+pub(crate) enum Ground<'a> {
     /// It is no edit.
     None,
     /// A source that can be made again.
@@ -27,7 +27,7 @@ pub(super) enum Ground<'a> {
 
 impl<'a> Ground<'a> {
     /// The source material of `job`. Plays the source once if only its frames are known.
-    pub(super) fn of(job: &Job<'a>, control: &Control) -> Result<Self, EngineError> {
+    pub(crate) fn of(job: &Job<'a>, control: &Control) -> Result<Self, EngineError> {
         if let Some(remake) = Remake::of(job) {
             return Ok(Self::Remade(remake));
         }
@@ -40,9 +40,9 @@ impl<'a> Ground<'a> {
 
 /// Findings of the first pass over a source.
 #[derive(Debug)]
-pub(super) struct Rhythm {
+pub(crate) struct Rhythm {
     /// The frames at which uncut stretches end; the last is the number of frames.
-    pub(super) ends: Vec<u32>,
+    pub(crate) ends: Vec<u32>,
     /// Mean light of each uncut stretch, 0.0 to 1.0.
     means: Vec<f32>,
 }
@@ -51,16 +51,18 @@ impl Rhythm {
     /// From the mean light of each frame.
     fn new(ends: Vec<u32>, light: &[f32]) -> Self {
         let starts = std::iter::once(0).chain(ends.iter().copied());
-        let stretch = |(start, end): (u32, &u32)| {
-            let part = &light[start as usize..*end as usize];
-            part.iter().sum::<f32>() / part.len().max(1) as f32
-        };
-        let means = starts.zip(&ends).map(stretch).collect();
+        let means = starts
+            .zip(&ends)
+            .map(|(start, end)| {
+                let part = &light[start as usize..*end as usize];
+                part.iter().sum::<f32>() / part.len().max(1) as f32
+            })
+            .collect();
         Self { ends, means }
     }
 
     /// The mean light of the stretch that holds `frame`.
-    pub(super) fn mean(&self, frame: u32) -> f32 {
+    pub(crate) fn mean(&self, frame: u32) -> f32 {
         let stretch = self.ends.partition_point(|end| *end <= frame);
         self.means.get(stretch).copied().unwrap_or(1.0)
     }
@@ -69,7 +71,7 @@ impl Rhythm {
 type Cells = Vec<[f32; 3]>;
 
 /// Plays `source` once and returns its rhythm.
-pub(super) fn survey(
+pub(crate) fn survey(
     source: &dyn Footage,
     frames: u32,
     control: &Control,
@@ -136,13 +138,13 @@ fn ends(changes: &[f32], least: u32) -> Vec<u32> {
 }
 
 /// Footage being played, its frames checked.
-pub(super) struct Reel {
+pub(crate) struct Reel {
     playback: Box<dyn Playback>,
     frame_bytes: usize,
 }
 
 impl Reel {
-    pub(super) fn new(source: &dyn Footage) -> Result<Self, EngineError> {
+    pub(crate) fn new(source: &dyn Footage) -> Result<Self, EngineError> {
         Ok(Self {
             playback: source.play()?,
             frame_bytes: source.size().pixels() as usize * 3,
@@ -150,7 +152,7 @@ impl Reel {
     }
 
     /// The next frame, which must be there and whole.
-    pub(super) fn next(&mut self) -> Result<Vec<u8>, EngineError> {
+    pub(crate) fn next(&mut self) -> Result<Vec<u8>, EngineError> {
         let failed = |what: &str| EngineError::Failed(format!("the source video {what}"));
         let rgb = self
             .playback

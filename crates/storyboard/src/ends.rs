@@ -17,7 +17,7 @@ const FADE_MOST: f32 = 0.4;
 
 /// The beginning and the end of a clip.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ends {
+pub(crate) struct Ends {
     /// Whether the caller gave the first and the last frame.
     first: bool,
     last: bool,
@@ -26,7 +26,7 @@ pub(super) struct Ends {
 }
 
 impl Ends {
-    pub(super) fn new(materials: &Materials, clip: Clip) -> Self {
+    pub(crate) fn new(materials: &Materials, clip: Clip) -> Self {
         Self {
             first: materials.first_frame.is_some(),
             last: materials.last_frame.is_some(),
@@ -43,7 +43,7 @@ impl Ends {
 
     /// How far the camera of a take is at its frame `at` of `long`, 0.0 to 1.0: it rests on
     /// frames of the caller's and starts softly from them.
-    pub(super) fn way(self, at: u32, long: u32) -> f32 {
+    pub(crate) fn way(self, at: u32, long: u32) -> f32 {
         let last = long.saturating_sub(1).max(1);
         let rests = |given: bool| if given { self.stay() } else { 0 };
         let (from, to) = (
@@ -61,7 +61,7 @@ impl Ends {
     }
 
     /// Nothing while a frame that the caller gave stays, all of it `seconds` and more later.
-    pub(super) fn away(self, frame: u32, seconds: f32) -> f32 {
+    pub(crate) fn away(self, frame: u32, seconds: f32) -> f32 {
         let share = |frames: u32| {
             let frames = frames.saturating_sub(self.stay());
             smooth(0.0, seconds, frames as f32 / self.fps as f32)
@@ -73,23 +73,25 @@ impl Ends {
 
     /// Brightness at `frame` after the fades that `lines` ask for, 0.0 black to 1.0.
     /// Frames that the caller gave do not fade.
-    pub(super) fn light(self, lines: &[Shot], frame: u32) -> f32 {
-        let shown = |line: &&Shot| (line.start..line.end).contains(&frame);
-        lines.iter().filter(shown).fold(1.0, |light, line| {
-            let fades = line.reading.fades;
-            let most = (line.end - line.start) as f32 * FADE_MOST;
-            let long = (FADE_S * self.fps as f32).min(most).max(1.0);
-            let share = |asked: bool, frames: u32| {
-                if asked {
-                    smooth(0.0, long, frames as f32)
-                } else {
-                    1.0
-                }
-            };
-            let opens = fades.from_black && !(self.first && line.start == 0);
-            let closes = fades.to_black && !(self.last && line.end == self.frames);
-            light * share(opens, frame - line.start) * share(closes, line.end - 1 - frame)
-        })
+    pub(crate) fn light(self, lines: &[Shot], frame: u32) -> f32 {
+        lines
+            .iter()
+            .filter(|line| (line.start..line.end).contains(&frame))
+            .fold(1.0, |light, line| {
+                let fades = line.reading.fades;
+                let most = (line.end - line.start) as f32 * FADE_MOST;
+                let long = (FADE_S * self.fps as f32).min(most).max(1.0);
+                let share = |asked: bool, frames: u32| {
+                    if asked {
+                        smooth(0.0, long, frames as f32)
+                    } else {
+                        1.0
+                    }
+                };
+                let opens = fades.from_black && !(self.first && line.start == 0);
+                let closes = fades.to_black && !(self.last && line.end == self.frames);
+                light * share(opens, frame - line.start) * share(closes, line.end - 1 - frame)
+            })
     }
 }
 

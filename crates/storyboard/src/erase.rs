@@ -17,30 +17,33 @@ const RIM: f32 = 0.008;
 
 /// The captions that a source shows.
 #[derive(Debug)]
-pub(super) struct OldLetters(Vec<Caption>);
+pub(crate) struct OldLetters(Vec<Caption>);
 
 impl OldLetters {
     /// Those of the videos that `script` made one after the other; each may still be seen.
-    pub(super) fn of(script: &[Arc<VideoSpec>], clip: Clip, system_fonts: bool) -> Self {
+    pub(crate) fn of(script: &[Arc<VideoSpec>], clip: Clip, system_fonts: bool) -> Self {
         let lines = script.iter().flat_map(|link| {
             let avoid = link.negative_prompt.as_deref().unwrap_or_default();
             merged(shots(&link.prompt, avoid, &[clip.frames], clip.fps))
         });
-        let caption = |line: super::script::Shot| {
-            let words = Words {
-                text: &line.text,
-                span: (line.start, line.end),
-                avoid: &[],
-                below: 0,
-                system_fonts,
-            };
-            Caption::new(&words, clip.size, clip.fps)
-        };
-        Self(lines.map(caption).collect())
+        Self(
+            lines
+                .map(|line| {
+                    let words = Words {
+                        text: &line.text,
+                        span: (line.start, line.end),
+                        avoid: &[],
+                        below: 0,
+                        system_fonts,
+                    };
+                    Caption::new(&words, clip.size, clip.fps)
+                })
+                .collect(),
+        )
     }
 
     /// Takes those of `frame` off `canvas`; `mask` is working memory.
-    pub(super) fn erase(&self, frame: u32, canvas: &mut Canvas, mask: &mut Canvas) {
+    pub(crate) fn erase(&self, frame: u32, canvas: &mut Canvas, mask: &mut Canvas) {
         if self.0.is_empty() {
             return;
         }

@@ -16,11 +16,11 @@ const AGAIN_S: f32 = 0.13;
 /// How fast a flash goes out: to a share of 1/e, seconds.
 const GLOW_S: f32 = 0.11;
 /// Radians per second of waves that run up a beach, in the picture and in the sound.
-pub(super) const SURF_RATE: f32 = 0.9;
+pub(crate) const SURF_RATE: f32 = 0.9;
 
 /// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Flash(Flash),
     /// Of a flash so near, 0.0 far to 1.0 overhead.
     Thunder(f32),
@@ -35,18 +35,18 @@ pub(super) enum Kind {
 
 /// One flash of lightning.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Flash {
+pub(crate) struct Flash {
     /// Where, as a share of the frame's width.
-    pub(super) across: f32,
+    pub(crate) across: f32,
     /// 0.0 far to 1.0 overhead.
-    pub(super) near: f32,
+    pub(crate) near: f32,
     /// The bolt itself shows, not only its light.
-    pub(super) bolt: bool,
+    pub(crate) bolt: bool,
 }
 
 /// The ground under feet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Ground {
+pub(crate) enum Ground {
     Soft,
     Hard,
     Snow,
@@ -54,14 +54,14 @@ pub(super) enum Ground {
 
 /// Something at a moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Event {
+pub(crate) struct Event {
     /// Seconds since the shot began to show.
-    pub(super) time_s: f32,
-    pub(super) kind: Kind,
+    pub(crate) time_s: f32,
+    pub(crate) kind: Kind,
 }
 
 /// The events of `shot`, in order. `whole` is the entire prompt.
-pub(super) fn events(shot: &Shot, whole: &str, seed: u32, fps: u32) -> Vec<Event> {
+pub(crate) fn events(shot: &Shot, whole: &str, seed: u32, fps: u32) -> Vec<Event> {
     let key = hash(whole.as_bytes()) ^ hash(shot.text.as_bytes()).rotate_left(27);
     let rng = Rng::new(u64::from(seed) ^ key ^ u64::from(shot.start).rotate_left(40));
     let shows_s = (shot.start - shot.appears()) as f32 / fps as f32;
@@ -190,7 +190,7 @@ fn others(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mut
 }
 
 /// How bright a flash is `since_s` after it began, 0.0 to 1.0.
-pub(super) fn glow(since_s: f32) -> f32 {
+pub(crate) fn glow(since_s: f32) -> f32 {
     let stroke = |since: f32| {
         if since < 0.0 {
             0.0

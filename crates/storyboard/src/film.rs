@@ -39,14 +39,14 @@ const GRADE_S: f32 = 2.0;
 
 /// A clip and what of it is in use.
 #[derive(Debug)]
-pub(super) struct Film<'a> {
+pub(crate) struct Film<'a> {
     spec: &'a VideoSpec,
     materials: &'a Materials,
-    pub(super) clip: Clip,
-    pub(super) reel: Reel,
+    pub(crate) clip: Clip,
+    pub(crate) reel: Reel,
     sets: Vec<Slot<Set>>,
     /// Its source material.
-    pub(super) ground: Ground<'a>,
+    pub(crate) ground: Ground<'a>,
     old_letters: Slot<OldLetters>,
     letters: Letters<'a>,
     options: &'a Options,
@@ -58,7 +58,7 @@ pub(super) struct Film<'a> {
 
 /// One painter's memory.
 #[derive(Debug)]
-pub(super) struct Easel {
+pub(crate) struct Easel {
     canvas: Canvas,
     second: Option<Canvas>,
     desk: Desk,
@@ -66,7 +66,7 @@ pub(super) struct Easel {
 
 impl<'a> Film<'a> {
     /// The film of `job` over `ground`.
-    pub(super) fn new(job: &Job<'a>, options: &'a Options, ground: Ground<'a>) -> Self {
+    pub(crate) fn new(job: &Job<'a>, options: &'a Options, ground: Ground<'a>) -> Self {
         let Job {
             spec,
             materials,
@@ -100,7 +100,7 @@ impl<'a> Film<'a> {
     }
 
     /// How many frames in a row show the same painted frame.
-    pub(super) fn hold(&self) -> u32 {
+    pub(crate) fn hold(&self) -> u32 {
         if self.spec.draft && self.spec.edit.is_none() {
             DRAFT_HOLD
         } else {
@@ -110,7 +110,7 @@ impl<'a> Film<'a> {
 
     /// The frame that is painted for the `nth` run of [`Film::hold`] frames: the middle one, but
     /// at both ends the outermost.
-    pub(super) fn painted(&self, nth: u32) -> u32 {
+    pub(crate) fn painted(&self, nth: u32) -> u32 {
         let first = nth * self.hold();
         let last = (first + self.hold()).min(self.clip.frames) - 1;
         if first == 0 {
@@ -122,7 +122,7 @@ impl<'a> Film<'a> {
         }
     }
 
-    pub(super) fn easel(&self) -> Easel {
+    pub(crate) fn easel(&self) -> Easel {
         Easel {
             canvas: self.canvas(),
             second: None,
@@ -173,15 +173,14 @@ impl<'a> Film<'a> {
             let scene = Scene::paint(shot, &spec.prompt, spec.seed, clip.size, clip.fps);
             Set::Painted(Box::new(scene))
         };
-        let painted = || match shot.turned() {
-            // "Night turns into day": the same scene in another light.
-            Some(later) => {
-                Set::between(paint(shot), paint(&later), Course::turning(1.0, 0.12, 0.88))
-            }
-            None => paint(shot),
-        };
         match (&self.ground, set) {
-            (Ground::None, set) => set.unwrap_or_else(painted),
+            (Ground::None, set) => set.unwrap_or_else(|| match shot.turned() {
+                // "Night turns into day": the same scene in another light.
+                Some(later) => {
+                    Set::between(paint(shot), paint(&later), Course::turning(1.0, 0.12, 0.88))
+                }
+                None => paint(shot),
+            }),
             (Ground::Remade(remake), _) => remake.set(index, clip),
             (Ground::Seen(rhythm), None) => Set::seen(self.restyle(shot, rhythm.mean(shot.start))),
             (Ground::Seen(_), Some(set)) => {
@@ -266,10 +265,9 @@ impl<'a> Film<'a> {
     }
 
     /// Lets go of what no frame from `frame` on needs.
-    pub(super) fn strike(&self, frame: u32) {
-        let past = |shot: &Shot| shot.end <= frame;
+    pub(crate) fn strike(&self, frame: u32) {
         for (index, take) in self.reel.takes.iter().enumerate() {
-            if past(&take.shot) {
+            if take.shot.end <= frame {
                 release(&self.sets[index]);
             }
         }
@@ -317,7 +315,7 @@ impl<'a> Film<'a> {
     }
 
     /// Draws `frame` of the clip into `rgb`; for an edit over its `source` frame.
-    pub(super) fn draw(
+    pub(crate) fn draw(
         &self,
         frame: u32,
         source: Option<&[u8]>,
@@ -349,12 +347,11 @@ impl<'a> Film<'a> {
 
     /// Lays caption and mark over the picture. Pictures of the caller's take no mark.
     fn letter(&self, frame: u32, index: usize, ink: f32, canvas: &mut Canvas) {
-        let avoid = |line: &Shot| self.avoid(line);
         // Of an edit that changes most, the words are wholly there.
         let caption = ink * smooth(0.0, 0.6, self.strength);
         let lines = &self.reel.lines;
         self.letters
-            .lay_captions(lines, frame, caption, canvas, avoid);
+            .lay_captions(lines, frame, caption, canvas, |line| self.avoid(line));
         if self.set(index).is_painted() {
             self.letters.lay_mark(ink, canvas);
         }

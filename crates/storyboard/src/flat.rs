@@ -9,14 +9,14 @@ use super::{layer, wash};
 
 /// A flat element seen through one view.
 #[derive(Debug)]
-pub(super) enum Flat<'a> {
+pub(crate) enum Flat<'a> {
     Plane(layer::Seen<'a>),
     Wash(wash::Seen<'a>),
 }
 
 impl<'a> Flat<'a> {
     /// `None` of an element that is not flat.
-    pub(super) fn of(element: &'a Element, view: &View) -> Option<Self> {
+    pub(crate) fn of(element: &'a Element, view: &View) -> Option<Self> {
         match element {
             Element::Plane(layer) => Some(Self::Plane(layer::Seen::new(layer, view))),
             Element::Wash(wash) => Some(Self::Wash(wash::Seen::new(wash, view))),
@@ -25,7 +25,7 @@ impl<'a> Flat<'a> {
     }
 
     /// Whether it hides everything behind it in row `y` of the frame.
-    pub(super) fn hides(&self, y: usize) -> bool {
+    pub(crate) fn hides(&self, y: usize) -> bool {
         match self {
             Self::Plane(plane) => plane.hides(y),
             Self::Wash(_) => false,
@@ -35,7 +35,7 @@ impl<'a> Flat<'a> {
 
 /// Lays `flats`, back to front, the first of which is the scene's element `at`; in row `y` only
 /// those from element `first[y]` on.
-pub(super) fn lay_all(
+pub(crate) fn lay_all(
     flats: &mut [Flat<'_>],
     at: usize,
     first: &[usize],

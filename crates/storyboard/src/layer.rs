@@ -10,31 +10,31 @@ use super::view::{Map, View};
 
 /// Sideways waver of a plane's rows: grass in wind, kelp in a current.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Sway {
+pub(crate) struct Sway {
     /// Largest shift in pixels, at the plane's top.
-    pub(super) reach: f32,
+    pub(crate) reach: f32,
     /// The row, in stage pixels, that stands still; rows above it sway.
-    pub(super) root: f32,
+    pub(crate) root: f32,
     /// Radians per second.
-    pub(super) rate: f32,
+    pub(crate) rate: f32,
     /// Radians per pixel of height.
-    pub(super) bend: f32,
+    pub(crate) bend: f32,
 }
 
 /// Rise and fall of a whole plane: waves, floating bands. Lengths in stage pixels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Heave {
+pub(crate) struct Heave {
     /// Largest way down (and up) from where it was painted.
-    pub(super) reach: f32,
+    pub(crate) reach: f32,
     /// Radians per second.
-    pub(super) rate: f32,
+    pub(crate) rate: f32,
     /// Radians at the start of the shot.
-    pub(super) phase: f32,
+    pub(crate) phase: f32,
 }
 
 /// A painted plane.
 #[derive(Debug)]
-pub(super) struct Layer {
+pub(crate) struct Layer {
     width: usize,
     height: usize,
     /// `[height][width][4] u8`, premultiplied RGBA.
@@ -54,18 +54,18 @@ pub(super) struct Layer {
 
 /// Where and how a plane moves.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Placing {
-    pub(super) pitch: f32,
-    pub(super) left: f32,
-    pub(super) top: f32,
-    pub(super) depth: f32,
-    pub(super) drift: f32,
-    pub(super) sway: Option<Sway>,
-    pub(super) heave: Option<Heave>,
+pub(crate) struct Placing {
+    pub(crate) pitch: f32,
+    pub(crate) left: f32,
+    pub(crate) top: f32,
+    pub(crate) depth: f32,
+    pub(crate) drift: f32,
+    pub(crate) sway: Option<Sway>,
+    pub(crate) heave: Option<Heave>,
 }
 
 impl Layer {
-    pub(super) fn new(pixmap: Pixmap, placing: Placing) -> Self {
+    pub(crate) fn new(pixmap: Pixmap, placing: Placing) -> Self {
         let width = pixmap.width() as usize;
         let mut texels = pixmap.take();
         let above = trim(&mut texels, width);
@@ -129,7 +129,7 @@ fn trim(texels: &mut Vec<u8>, width: usize) -> usize {
 
 /// A plane seen through one view, ready to be laid row by row.
 #[derive(Debug)]
-pub(super) struct Seen<'a> {
+pub(crate) struct Seen<'a> {
     layer: &'a Layer,
     map: Map,
     pixels: f32,
@@ -140,7 +140,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    pub(super) fn new(layer: &'a Layer, view: &View) -> Self {
+    pub(crate) fn new(layer: &'a Layer, view: &View) -> Self {
         let mut map = view.map(layer.depth);
         map.right += layer.drift * view.time_s * map.scale;
         if let Some(heave) = layer.heave {
@@ -160,7 +160,7 @@ impl<'a> Seen<'a> {
     }
 
     /// Whether this plane hides everything behind it in row `y` of the frame.
-    pub(super) fn hides(&self, y: usize) -> bool {
+    pub(crate) fn hides(&self, y: usize) -> bool {
         let layer = self.layer;
         let at = layer.source_row(&self.map, y);
         at >= 0.0
@@ -170,7 +170,7 @@ impl<'a> Seen<'a> {
     }
 
     /// Lays row `y` of the frame onto `canvas: [width][4] u16`.
-    pub(super) fn lay(&mut self, y: usize, canvas: &mut [u16], scratch: &mut Scratch) {
+    pub(crate) fn lay(&mut self, y: usize, canvas: &mut [u16], scratch: &mut Scratch) {
         let layer = self.layer;
         let Some((upper, lower, share)) = layer.pair(layer.source_row(&self.map, y)) else {
             return;
@@ -205,10 +205,9 @@ impl<'a> Seen<'a> {
             blend_bytes(&above[part.clone()], &below[part], share, texels);
             across.read(texels, from, first, out);
         };
-        let column = |texel: f32| (texel - start) / apart;
         let mut done = 0;
         for span in layer.spans.row(upper) {
-            let (first, last) = reach(*span, column);
+            let (first, last) = reach(*span, |texel| (texel - start) / apart);
             let (first, last) = (first.max(done), last.min(width));
             if first >= last {
                 continue;

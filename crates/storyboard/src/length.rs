@@ -6,7 +6,7 @@ use super::lexicon::is_cjk;
 use super::script::beats;
 
 /// Frames per second of every clip but an edit, which keeps its source's.
-pub(super) const FPS: u32 = 24;
+pub(crate) const FPS: u32 = 24;
 /// A beat lasts as long as its words take to read, within these bounds, seconds.
 const BEAT_S_MIN: f32 = 2.0;
 const BEAT_S_MAX: f32 = 5.0;
@@ -19,7 +19,7 @@ const IDEOGRAPHS_PER_S: f32 = 7.0;
 const IMAGE_S: f32 = 1.5;
 
 /// The length in whole seconds of a clip of `prompt` and so many reference images.
-pub(super) fn seconds(prompt: &str, images: usize) -> u32 {
+pub(crate) fn seconds(prompt: &str, images: usize) -> u32 {
     let told: f32 = beats(prompt)
         .iter()
         .map(|beat| {

@@ -12,7 +12,7 @@ use super::slot::{Slot, held, release, slots};
 
 /// Captions and mark of a clip, as far as its options want them.
 #[derive(Debug)]
-pub(super) struct Letters<'a> {
+pub(crate) struct Letters<'a> {
     options: &'a Options,
     clip: Clip,
     /// One for each line.
@@ -22,7 +22,7 @@ pub(super) struct Letters<'a> {
 
 impl<'a> Letters<'a> {
     /// The letters of a clip of so many `lines`.
-    pub(super) fn new(spec: &VideoSpec, options: &'a Options, clip: Clip, lines: usize) -> Self {
+    pub(crate) fn new(spec: &VideoSpec, options: &'a Options, clip: Clip, lines: usize) -> Self {
         let draft = if spec.draft { "DRAFT · " } else { "" };
         let mark = || {
             let text = options.mark_text.replace("{seed}", &spec.seed.to_string());
@@ -38,7 +38,7 @@ impl<'a> Letters<'a> {
 
     /// Lays the caption of `frame` over the picture. `avoid` gives the boxes that the caption of a line must not
     /// cover: left, top, right and bottom as shares of the frame.
-    pub(super) fn lay_captions(
+    pub(crate) fn lay_captions(
         &self,
         lines: &[Shot],
         frame: u32,
@@ -68,14 +68,14 @@ impl<'a> Letters<'a> {
     }
 
     /// Lays the mark over a picture, which must be a painted one.
-    pub(super) fn lay_mark(&self, ink: f32, canvas: &mut Canvas) {
+    pub(crate) fn lay_mark(&self, ink: f32, canvas: &mut Canvas) {
         if let Some(mark) = &self.mark {
             mark.lay(canvas, ink);
         }
     }
 
     /// Lets go of the captions that no frame from `frame` on needs.
-    pub(super) fn strike(&self, lines: &[Shot], frame: u32) {
+    pub(crate) fn strike(&self, lines: &[Shot], frame: u32) {
         for (line, caption) in lines.iter().zip(&self.captions) {
             if line.end <= frame {
                 release(caption);

@@ -27,7 +27,7 @@ struct Strike {
 
 /// The strikes of a shot, as they light one part of it.
 #[derive(Debug)]
-pub(super) struct Lightning {
+pub(crate) struct Lightning {
     strikes: Vec<Strike>,
     /// Stage row down to which the sky is lit; `None` lights the whole frame evenly.
     horizon: Option<f32>,
@@ -41,7 +41,7 @@ const DEPTH: f32 = 0.1;
 
 impl Lightning {
     /// In the sky above `horizon` of a stage that is `width` wide; `None` without any flash.
-    pub(super) fn behind(
+    pub(crate) fn behind(
         events: &[Event],
         horizon: f32,
         (width, unit): (f32, f32),
@@ -56,16 +56,18 @@ impl Lightning {
     }
 
     /// Over everything that is painted; `None` without any flash.
-    pub(super) fn over(events: &[Event], (width, unit): (f32, f32)) -> Option<Self> {
-        let strike = |event: &Event| match event.kind {
-            Kind::Flash(flash) => Some(Strike {
-                time_s: event.time_s,
-                flash,
-                bolt: Vec::new(),
-            }),
-            _ => None,
-        };
-        let strikes: Vec<Strike> = events.iter().filter_map(strike).collect();
+    pub(crate) fn over(events: &[Event], (width, unit): (f32, f32)) -> Option<Self> {
+        let strikes: Vec<Strike> = events
+            .iter()
+            .filter_map(|event| match event.kind {
+                Kind::Flash(flash) => Some(Strike {
+                    time_s: event.time_s,
+                    flash,
+                    bolt: Vec::new(),
+                }),
+                _ => None,
+            })
+            .collect();
         (!strikes.is_empty()).then_some(Self {
             strikes,
             horizon: None,
@@ -75,7 +77,7 @@ impl Lightning {
         })
     }
 
-    pub(super) fn lay(&self, view: &View, canvas: &mut Canvas) {
+    pub(crate) fn lay(&self, view: &View, canvas: &mut Canvas) {
         for strike in &self.strikes {
             let power = glow(view.time_s - strike.time_s);
             if power <= FAINT {

@@ -26,7 +26,7 @@ fn held(own: f32) -> (f32, f32) {
 }
 
 /// A soft round mark of `radius` pixels; `pixel` is the length of a stage pixel in them.
-pub(super) fn dot(
+pub(crate) fn dot(
     canvas: &mut Canvas,
     (x, y): (f32, f32),
     radius: f32,
@@ -60,7 +60,7 @@ pub(super) fn dot(
 }
 
 /// A flat soft mark, as light on water, of half `sides` across and down.
-pub(super) fn dash(
+pub(crate) fn dash(
     canvas: &mut Canvas,
     (x, y): (f32, f32),
     sides: (f32, f32),
@@ -90,7 +90,7 @@ pub(super) fn dash(
 }
 
 /// A soft line `width` pixels wide, brightest in the middle of its length.
-pub(super) fn line(
+pub(crate) fn line(
     canvas: &mut Canvas,
     from: (f32, f32),
     to: (f32, f32),

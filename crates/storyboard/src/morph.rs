@@ -4,7 +4,7 @@
 use super::canvas::Canvas;
 use super::colour::smooth;
 use super::noise::cloudy;
-use super::patches::{Patches, Spot};
+use super::patches::Patches;
 use super::photo::Photo;
 use super::pulse::Pulse;
 
@@ -16,7 +16,7 @@ const TO: f32 = 0.82;
 
 /// Two pictures and how one gives way to the other.
 #[derive(Debug)]
-pub(super) struct Morph {
+pub(crate) struct Morph {
     first: Photo,
     last: Photo,
     /// When each place turns, 0.0 to 1.0.
@@ -24,20 +24,19 @@ pub(super) struct Morph {
 }
 
 impl Morph {
-    pub(super) fn new(first: Photo, last: Photo, width: usize, height: usize, seed: u64) -> Self {
-        let value = |place: Spot| {
-            let patches = cloudy(seed, place.x * 1.8, place.y * 1.8, 2);
-            (0.5 + patches * 0.75).clamp(0.0, 1.0)
-        };
+    pub(crate) fn new(first: Photo, last: Photo, width: usize, height: usize, seed: u64) -> Self {
         Self {
             first,
             last,
-            mask: Patches::new(width, height, value),
+            mask: Patches::new(width, height, |place| {
+                let patches = cloudy(seed, place.x * 1.8, place.y * 1.8, 2);
+                (0.5 + patches * 0.75).clamp(0.0, 1.0)
+            }),
         }
     }
 
     /// Draws `share` (0.0 the first picture, 1.0 the last) of the way; `second` is working memory.
-    pub(super) fn draw(
+    pub(crate) fn draw(
         &self,
         share: f32,
         grade: f32,

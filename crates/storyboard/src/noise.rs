@@ -6,7 +6,7 @@ use tiny_skia::Pixmap;
 use super::rng::lattice;
 
 /// Value noise, -1.0 to 1.0, smooth, one feature per unit.
-pub(super) fn value(seed: u64, x: f32, y: f32) -> f32 {
+pub(crate) fn value(seed: u64, x: f32, y: f32) -> f32 {
     let (left, top) = (x.floor(), y.floor());
     let ease = |t: f32| t * t * t * (t * (t * 6.0 - 15.0) + 10.0);
     let (across, down) = (ease(x - left), ease(y - top));
@@ -18,7 +18,7 @@ pub(super) fn value(seed: u64, x: f32, y: f32) -> f32 {
 }
 
 /// Several octaves of [`value`], about -1.0 to 1.0.
-pub(super) fn cloudy(seed: u64, x: f32, y: f32, octaves: u32) -> f32 {
+pub(crate) fn cloudy(seed: u64, x: f32, y: f32, octaves: u32) -> f32 {
     let (mut sum, mut share, mut scale) = (0.0, 0.5, 1.0);
     for octave in 0..octaves {
         sum += share * value(seed.wrapping_add(u64::from(octave)), x * scale, y * scale);
@@ -29,7 +29,7 @@ pub(super) fn cloudy(seed: u64, x: f32, y: f32, octaves: u32) -> f32 {
 }
 
 /// Sharp crests, 0.0 to 1.0 ("ridged multifractal", Musgrave 1994, without the feedback).
-pub(super) fn ridged(seed: u64, x: f32, octaves: u32) -> f32 {
+pub(crate) fn ridged(seed: u64, x: f32, octaves: u32) -> f32 {
     let (mut sum, mut share, mut scale) = (0.0, 0.55, 1.0);
     for octave in 0..octaves {
         let crest = 1.0 - value(seed.wrapping_add(u64::from(octave)), x * scale, 0.5).abs();
@@ -59,20 +59,21 @@ fn brush_tile() -> &'static Vec<i16> {
             let lower = at(0, 1) * (1.0 - u) + at(1, 1) * u;
             upper * (1.0 - v) + lower * v
         };
-        let texel = |index: usize| {
-            let (x, y) = (index % TILE, index / TILE);
-            let (x, y) = (x as f32 / TILE as f32, y as f32 / TILE as f32);
-            let strokes = wrapped(x, y, 12, 48, 11) * 0.5 + wrapped(x, y, 28, 100, 12) * 0.3;
-            let blots = wrapped(x, y, 5, 6, 13) * 0.6;
-            ((strokes + blots) * 128.0) as i16
-        };
-        (0..TILE * TILE).map(texel).collect()
+        (0..TILE * TILE)
+            .map(|index| {
+                let (x, y) = (index % TILE, index / TILE);
+                let (x, y) = (x as f32 / TILE as f32, y as f32 / TILE as f32);
+                let strokes = wrapped(x, y, 12, 48, 11) * 0.5 + wrapped(x, y, 28, 100, 12) * 0.3;
+                let blots = wrapped(x, y, 5, 6, 13) * 0.6;
+                ((strokes + blots) * 128.0) as i16
+            })
+            .collect()
     })
 }
 
 /// Lays the brush over what is painted: brightness varies by about `strength` (a share).
 /// `pixels` (frame pixels per stage pixel) keeps its strokes as long in every resolution.
-pub(super) fn brush(pixmap: &mut Pixmap, strength: f32, pixels: f32, seed: u64) {
+pub(crate) fn brush(pixmap: &mut Pixmap, strength: f32, pixels: f32, seed: u64) {
     let tile = brush_tile();
     let width = pixmap.width() as usize;
     let gain = (strength * 256.0) as i32;

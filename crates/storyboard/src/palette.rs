@@ -7,33 +7,33 @@ use super::rng::Rng;
 
 /// The colours that a scene is painted with.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Palette {
-    pub(super) sky_top: Rgb,
-    pub(super) sky_middle: Rgb,
-    pub(super) sky_low: Rgb,
+pub(crate) struct Palette {
+    pub(crate) sky_top: Rgb,
+    pub(crate) sky_middle: Rgb,
+    pub(crate) sky_low: Rgb,
     /// The disc of sun or moon.
-    pub(super) orb: Rgb,
-    pub(super) glow: Rgb,
+    pub(crate) orb: Rgb,
+    pub(crate) glow: Rgb,
     /// What distance fades into.
-    pub(super) haze: Rgb,
+    pub(crate) haze: Rgb,
     /// Colour of the light on things; white at noon.
-    pub(super) light: Rgb,
-    pub(super) cloud: Rgb,
-    pub(super) cloud_shade: Rgb,
+    pub(crate) light: Rgb,
+    pub(crate) cloud: Rgb,
+    pub(crate) cloud_shade: Rgb,
     /// Grass before light falls on it.
-    pub(super) ground: Rgb,
+    pub(crate) ground: Rgb,
     /// The leaves of trees and bushes, and the blossoms or other leaves among them.
-    pub(super) leaf: Rgb,
-    pub(super) blossom: Rgb,
-    pub(super) rock: Rgb,
-    pub(super) sand: Rgb,
-    pub(super) wall: Rgb,
-    pub(super) water: Rgb,
-    pub(super) accent: Rgb,
-    pub(super) second_accent: Rgb,
+    pub(crate) leaf: Rgb,
+    pub(crate) blossom: Rgb,
+    pub(crate) rock: Rgb,
+    pub(crate) sand: Rgb,
+    pub(crate) wall: Rgb,
+    pub(crate) water: Rgb,
+    pub(crate) accent: Rgb,
+    pub(crate) second_accent: Rgb,
     /// Lit windows and lamps.
-    pub(super) lamp: Rgb,
-    pub(super) hour: Hour,
+    pub(crate) lamp: Rgb,
+    pub(crate) hour: Hour,
 }
 
 struct Sky {
@@ -91,7 +91,7 @@ const fn sky(hour: Hour) -> Sky {
 }
 
 impl Palette {
-    pub(super) fn new(reading: &Reading, hour: Hour, rng: &mut Rng) -> Self {
+    pub(crate) fn new(reading: &Reading, hour: Hour, rng: &mut Rng) -> Self {
         let sky = sky(hour);
         let turn = rng.signed() * 0.04;
         let hex = Rgb::hex;
@@ -272,13 +272,13 @@ impl Palette {
     }
 
     /// A surface of `colour` at `distance` (0.0 near to 1.0 far) in this light and air.
-    pub(super) fn lit(&self, colour: Rgb, distance: f32) -> Rgb {
+    pub(crate) fn lit(&self, colour: Rgb, distance: f32) -> Rgb {
         colour
             .under(self.light)
             .mix(self.haze, (distance * 0.92).clamp(0.0, 0.96))
     }
 
-    pub(super) fn is_dark(&self) -> bool {
+    pub(crate) fn is_dark(&self) -> bool {
         matches!(self.hour, Hour::Night | Hour::Dusk)
     }
 }

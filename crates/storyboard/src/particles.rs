@@ -9,7 +9,7 @@ use super::view::View;
 
 /// What the marks are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(crate) enum Mark {
     Rain,
     Snow,
     Star,
@@ -36,7 +36,7 @@ struct Speck {
 
 /// A field of marks.
 #[derive(Clone, Debug)]
-pub(super) struct Particles {
+pub(crate) struct Particles {
     mark: Mark,
     colour: Rgb,
     unit: f32,
@@ -49,7 +49,7 @@ pub(super) struct Particles {
 
 impl Particles {
     /// `count` marks over `area: [left, top, right, bottom]`; `wind` leans and drives them.
-    pub(super) fn new(
+    pub(crate) fn new(
         mark: Mark,
         count: usize,
         area: [f32; 4],
@@ -57,7 +57,7 @@ impl Particles {
         colour: Rgb,
         rng: &mut Rng,
     ) -> Self {
-        let speck = |rng: &mut Rng| {
+        let specks = (0..count).map(|_| {
             let near = rng.unit();
             Speck {
                 x: rng.unit(),
@@ -66,8 +66,8 @@ impl Particles {
                 phase: rng.range(0.0, std::f32::consts::TAU),
                 near,
             }
-        };
-        let specks = (0..count).map(|_| speck(rng)).collect();
+        });
+        let specks = specks.collect();
         Self {
             mark,
             colour,
@@ -80,16 +80,16 @@ impl Particles {
         }
     }
 
-    pub(super) fn at_depth(self, depth: f32) -> Self {
+    pub(crate) fn at_depth(self, depth: f32) -> Self {
         Self { depth, ..self }
     }
 
-    pub(super) fn in_wind(self, wind: f32) -> Self {
+    pub(crate) fn in_wind(self, wind: f32) -> Self {
         Self { wind, ..self }
     }
 
     /// Draws the marks towards a column, as glints are under a sun at `x`.
-    pub(super) fn gathered(mut self, x: f32, tightness: f32) -> Self {
+    pub(crate) fn gathered(mut self, x: f32, tightness: f32) -> Self {
         let [left, _, right, _] = self.area;
         let goal = ((x - left) / (right - left)).clamp(0.0, 1.0);
         for speck in &mut self.specks {
@@ -101,11 +101,11 @@ impl Particles {
     }
 
     /// Marks of the usual size times `size`.
-    pub(super) fn sized(self, size: f32) -> Self {
+    pub(crate) fn sized(self, size: f32) -> Self {
         Self { size, ..self }
     }
 
-    pub(super) fn lay(&self, view: &View, canvas: &mut Canvas) {
+    pub(crate) fn lay(&self, view: &View, canvas: &mut Canvas) {
         let map = view.map(self.depth);
         let pixel = view.pixels;
         for speck in &self.specks {

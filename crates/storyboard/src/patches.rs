@@ -6,7 +6,7 @@ const PITCH: f32 = 12.0;
 
 /// Values over a frame.
 #[derive(Debug)]
-pub(super) struct Patches {
+pub(crate) struct Patches {
     /// `[rows][columns]`
     values: Vec<f32>,
     columns: usize,
@@ -17,27 +17,27 @@ pub(super) struct Patches {
 
 /// A place in a frame, in shares of its shorter side.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Spot {
-    pub(super) x: f32,
-    pub(super) y: f32,
+pub(crate) struct Spot {
+    pub(crate) x: f32,
+    pub(crate) y: f32,
 }
 
 impl Patches {
-    pub(super) fn new(width: usize, height: usize, value: impl Fn(Spot) -> f32) -> Self {
+    pub(crate) fn new(width: usize, height: usize, value: impl Fn(Spot) -> f32) -> Self {
         let short = width.min(height) as f32;
         let pitch = (PITCH * short / 720.0).max(1.0);
         let count = |side: usize| (side as f32 / pitch).ceil() as usize + 1;
         let (columns, rows) = (count(width), count(height));
-        let place = |index: usize| {
+        let values = (0..columns * rows).map(|index| {
             let across = (index % columns) as f32 / (columns - 1) as f32;
             let down = (index / columns) as f32 / (rows - 1) as f32;
-            Spot {
+            value(Spot {
                 x: across * width as f32 / short,
                 y: down * height as f32 / short,
-            }
-        };
+            })
+        });
         Self {
-            values: (0..columns * rows).map(|at| value(place(at))).collect(),
+            values: values.collect(),
             columns,
             rows,
             width,
@@ -46,7 +46,7 @@ impl Patches {
     }
 
     /// The values along row `y` of the frame.
-    pub(super) fn row(&self, y: usize) -> impl Iterator<Item = f32> + '_ {
+    pub(crate) fn row(&self, y: usize) -> impl Iterator<Item = f32> + '_ {
         let down = y as f32 / self.height as f32 * (self.rows - 1) as f32;
         let upper = (down as usize).min(self.rows - 2);
         let part = down - upper as f32;

@@ -10,7 +10,7 @@ use super::colour::Rgb;
 
 /// What a shape is filled with.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Ink {
+pub(crate) enum Ink {
     Flat(Rgb, f32),
     /// From one point to another, each with its colour and opacity.
     Line([(f32, f32, Rgb, f32); 2]),
@@ -26,7 +26,7 @@ impl From<Rgb> for Ink {
 
 impl Ink {
     /// A vertical gradient.
-    pub(super) fn down(top: f32, upper: Rgb, bottom: f32, lower: Rgb) -> Self {
+    pub(crate) fn down(top: f32, upper: Rgb, bottom: f32, lower: Rgb) -> Self {
         Self::Line([(0.0, top, upper, 1.0), (0.0, bottom, lower, 1.0)])
     }
 }
@@ -66,14 +66,14 @@ fn shader(ink: Ink) -> Option<Shader<'static>> {
 
 /// A plane and the way from stage coordinates onto it.
 #[derive(Debug)]
-pub(super) struct Pen {
-    pub(super) pixmap: Pixmap,
+pub(crate) struct Pen {
+    pub(crate) pixmap: Pixmap,
     transform: Transform,
 }
 
 impl Pen {
     /// A pen on a clear plane; `None` when the plane would be empty or absurdly large.
-    pub(super) fn new(width: u32, height: u32, transform: Transform) -> Option<Self> {
+    pub(crate) fn new(width: u32, height: u32, transform: Transform) -> Option<Self> {
         if width > 16_384 || height > 16_384 {
             return None;
         }
@@ -84,19 +84,19 @@ impl Pen {
     }
 
     /// The stage row of the plane's upper edge.
-    pub(super) fn top(&self) -> f32 {
+    pub(crate) fn top(&self) -> f32 {
         -self.transform.ty / self.transform.sy
     }
 
     /// Draws with further coordinates inside the present ones.
-    pub(super) fn within(&mut self, inner: Transform, draw: impl FnOnce(&mut Self)) {
+    pub(crate) fn within(&mut self, inner: Transform, draw: impl FnOnce(&mut Self)) {
         let outer = self.transform;
         self.transform = outer.pre_concat(inner);
         draw(self);
         self.transform = outer;
     }
 
-    pub(super) fn fill(&mut self, path: Option<Path>, ink: impl Into<Ink>) {
+    pub(crate) fn fill(&mut self, path: Option<Path>, ink: impl Into<Ink>) {
         let (Some(path), Some(shader)) = (path, shader(ink.into())) else {
             return;
         };
@@ -109,7 +109,7 @@ impl Pen {
             .fill_path(&path, &paint, FillRule::Winding, self.transform, None);
     }
 
-    pub(super) fn line(&mut self, path: Option<Path>, width: f32, ink: impl Into<Ink>) {
+    pub(crate) fn line(&mut self, path: Option<Path>, width: f32, ink: impl Into<Ink>) {
         let (Some(path), Some(shader)) = (path, shader(ink.into())) else {
             return;
         };
@@ -128,32 +128,32 @@ impl Pen {
             .stroke_path(&path, &paint, &stroke, self.transform, None);
     }
 
-    pub(super) fn circle(&mut self, x: f32, y: f32, radius: f32, ink: impl Into<Ink>) {
+    pub(crate) fn circle(&mut self, x: f32, y: f32, radius: f32, ink: impl Into<Ink>) {
         self.fill(PathBuilder::from_circle(x, y, radius), ink);
     }
 
-    pub(super) fn ellipse(&mut self, x: f32, y: f32, across: f32, down: f32, ink: impl Into<Ink>) {
+    pub(crate) fn ellipse(&mut self, x: f32, y: f32, across: f32, down: f32, ink: impl Into<Ink>) {
         let oval = Rect::from_xywh(x - across, y - down, across * 2.0, down * 2.0);
         self.fill(oval.and_then(PathBuilder::from_oval), ink);
     }
 
-    pub(super) fn rect(&mut self, x: f32, y: f32, width: f32, height: f32, ink: impl Into<Ink>) {
+    pub(crate) fn rect(&mut self, x: f32, y: f32, width: f32, height: f32, ink: impl Into<Ink>) {
         self.fill(
             Rect::from_xywh(x, y, width, height).map(PathBuilder::from_rect),
             ink,
         );
     }
 
-    pub(super) fn shape(&mut self, points: &[(f32, f32)], ink: impl Into<Ink>) {
+    pub(crate) fn shape(&mut self, points: &[(f32, f32)], ink: impl Into<Ink>) {
         self.fill(polygon(points), ink);
     }
 
-    pub(super) fn stroke(&mut self, points: &[(f32, f32)], width: f32, ink: impl Into<Ink>) {
+    pub(crate) fn stroke(&mut self, points: &[(f32, f32)], width: f32, ink: impl Into<Ink>) {
         self.line(polyline(points), width, ink);
     }
 
     /// A soft-edged spot.
-    pub(super) fn glow(&mut self, x: f32, y: f32, radius: f32, rgb: Rgb, alpha: f32) {
+    pub(crate) fn glow(&mut self, x: f32, y: f32, radius: f32, rgb: Rgb, alpha: f32) {
         self.circle(
             x,
             y,
@@ -185,7 +185,7 @@ fn polygon(points: &[(f32, f32)]) -> Option<Path> {
 }
 
 /// A closed smooth curve through `points` (Catmull-Rom, as cubic Béziers).
-pub(super) fn smooth(points: &[(f32, f32)]) -> Option<Path> {
+pub(crate) fn smooth(points: &[(f32, f32)]) -> Option<Path> {
     let count = points.len();
     let first = points.first()?;
     let mut path = PathBuilder::new();

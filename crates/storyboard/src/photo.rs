@@ -18,15 +18,15 @@ const GRADED_LIGHT: f32 = 0.96;
 /// Where the camera looks: the middle, as a share (-1.0 to 1.0) of the room that the picture
 /// leaves at each side, and the magnification, 1.0 or more.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Look {
-    pub(super) across: f32,
-    pub(super) down: f32,
-    pub(super) zoom: f32,
+pub(crate) struct Look {
+    pub(crate) across: f32,
+    pub(crate) down: f32,
+    pub(crate) zoom: f32,
 }
 
 impl Look {
     /// The picture as it covers the frame.
-    pub(super) const REST: Self = Self::new(0.0, 0.0, 1.0);
+    pub(crate) const REST: Self = Self::new(0.0, 0.0, 1.0);
 
     const fn new(across: f32, down: f32, zoom: f32) -> Self {
         Self { across, down, zoom }
@@ -43,7 +43,7 @@ impl Look {
 
     /// The way `(from, to)` for a picture that is shown whole: straight in or out, and gently,
     /// so that its surround stays even.
-    pub(super) fn straight((from, to): (Self, Self)) -> (Self, Self) {
+    pub(crate) fn straight((from, to): (Self, Self)) -> (Self, Self) {
         let near = |look: Self| Self::new(0.0, 0.0, 1.0 + (look.zoom - 1.0) * 0.4);
         let (from, to) = (near(from), near(to));
         if from == to {
@@ -55,13 +55,13 @@ impl Look {
 
     /// The way `(from, to)` for a picture that is cut above and below: a little higher, where
     /// heads are.
-    pub(super) fn raised((from, to): (Self, Self)) -> (Self, Self) {
+    pub(crate) fn raised((from, to): (Self, Self)) -> (Self, Self) {
         let higher = |look: Self| Self::new(look.across, look.down - 0.5, look.zoom);
         (higher(from), higher(to))
     }
 
     /// Where a camera that begins at rest goes, as the words ask or by chance.
-    pub(super) fn goal(reading: &Reading, rng: &mut Rng) -> Self {
+    pub(crate) fn goal(reading: &Reading, rng: &mut Rng) -> Self {
         let (from, to) = Self::way(reading, rng);
         if (to.zoom, to.across, to.down) == (1.0, 0.0, 0.0) {
             from
@@ -71,7 +71,7 @@ impl Look {
     }
 
     /// The way of a camera through a picture, as the words ask or by chance.
-    pub(super) fn way(reading: &Reading, rng: &mut Rng) -> (Self, Self) {
+    pub(crate) fn way(reading: &Reading, rng: &mut Rng) -> (Self, Self) {
         let wild = [
             Framing::PushIn,
             Framing::PullOut,
@@ -110,7 +110,7 @@ impl Look {
 
 /// A picture with its camera.
 #[derive(Debug)]
-pub(super) struct Photo {
+pub(crate) struct Photo {
     texture: Texture,
     /// Passed at even times; never empty.
     path: Vec<Look>,
@@ -122,7 +122,7 @@ pub(super) struct Photo {
 type Taps = (isize, [i16; 4]);
 
 impl Photo {
-    pub(super) fn new(texture: Texture, path: Vec<Look>, palette: &Palette) -> Self {
+    pub(crate) fn new(texture: Texture, path: Vec<Look>, palette: &Palette) -> Self {
         let light = Rgb::WHITE.mix(palette.light, GRADE);
         // The hour colours a picture but hardly darkens it.
         let most = light.r.max(light.g).max(light.b).max(0.1);
@@ -136,7 +136,7 @@ impl Photo {
 
     /// Draws the picture `share` (0.0 to 1.0) along its path, coloured by the hour with
     /// `grade` (0.0 to 1.0).
-    pub(super) fn draw(&self, share: f32, grade: f32, pulse: Pulse, canvas: &mut Canvas) {
+    pub(crate) fn draw(&self, share: f32, grade: f32, pulse: Pulse, canvas: &mut Canvas) {
         let mut look = self.look(share);
         look.zoom *= pulse.zoom;
         let zoom = f64::from(look.zoom.max(1.0));

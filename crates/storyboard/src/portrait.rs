@@ -35,10 +35,9 @@ const ACTS: &[(&str, Act)] = &[
 
 /// The English nouns of everything that can be drawn into a scene, in the order of the catalogue.
 pub fn nouns() -> Vec<&'static str> {
-    let drawn = |subject: &&Subject| {
+    let all = Subject::ALL.iter().filter(|subject| {
         subject.facts().body != Body::Sky || !matches!(subject, Subject::Sun | Subject::Moon)
-    };
-    let all = Subject::ALL.iter().filter(drawn);
+    });
     all.map(|subject| subject.facts().noun).collect()
 }
 

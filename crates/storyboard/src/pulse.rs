@@ -8,22 +8,22 @@ const DIM: f32 = 0.14;
 
 /// Effect of a swell on one frame.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Pulse {
+pub(crate) struct Pulse {
     /// Magnification, 1.0 or more.
-    pub(super) zoom: f32,
+    pub(crate) zoom: f32,
     /// Share of the light, at most 1.0.
-    pub(super) light: f32,
+    pub(crate) light: f32,
 }
 
 impl Pulse {
     /// No motion of its own.
-    pub(super) const CALM: Self = Self {
+    pub(crate) const CALM: Self = Self {
         zoom: 1.0,
         light: 1.0,
     };
 
     /// That of a swell from 0.0 to 1.0.
-    pub(super) fn of(swell: f32) -> Self {
+    pub(crate) fn of(swell: f32) -> Self {
         Self {
             zoom: 1.0 + ZOOM * swell,
             light: 1.0 - DIM * (1.0 - swell),

@@ -9,7 +9,7 @@ use kinora_engine::Job;
 
 /// The content of a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Show {
+pub(crate) enum Show {
     /// A scene painted from the words.
     Painted,
     /// The source of an edit under its words.
@@ -22,23 +22,23 @@ pub(super) enum Show {
 
 /// A stretch of the clip.
 #[derive(Clone, Debug)]
-pub(super) struct Take {
-    pub(super) shot: Shot,
-    pub(super) show: Show,
+pub(crate) struct Take {
+    pub(crate) shot: Shot,
+    pub(crate) show: Show,
 }
 
 /// The plan of a clip.
 #[derive(Debug)]
-pub(super) struct Reel {
+pub(crate) struct Reel {
     /// Without gaps; never empty.
-    pub(super) takes: Vec<Take>,
+    pub(crate) takes: Vec<Take>,
     /// The text lines, with the reading of each.
-    pub(super) lines: Vec<Shot>,
+    pub(crate) lines: Vec<Shot>,
 }
 
 impl Reel {
     /// The reel of `job` over what it edits.
-    pub(super) fn new(job: &Job<'_>, ground: &Ground<'_>) -> Self {
+    pub(crate) fn new(job: &Job<'_>, ground: &Ground<'_>) -> Self {
         let (spec, clip) = (job.spec, job.clip);
         let whole = [clip.frames];
         let ends = match ground {
@@ -73,7 +73,7 @@ impl Reel {
 
 impl Reel {
     /// The shots for the sound: the painted ones, otherwise the text lines.
-    pub(super) fn heard(&self) -> Vec<Shot> {
+    pub(crate) fn heard(&self) -> Vec<Shot> {
         let painted = self.takes.iter().all(|take| take.show == Show::Painted);
         if painted {
             self.takes.iter().map(|take| take.shot.clone()).collect()

@@ -21,11 +21,11 @@ const THINGS_STRENGTH: f32 = 0.6;
 
 /// A source and what an edit makes of it.
 #[derive(Debug)]
-pub(super) struct Remake<'a> {
+pub(crate) struct Remake<'a> {
     /// The spec that all began with: its prompt and seed fix where everything stands.
-    pub(super) first: &'a VideoSpec,
+    pub(crate) first: &'a VideoSpec,
     /// The shots of that spec, with their times.
-    pub(super) shots: Vec<Shot>,
+    pub(crate) shots: Vec<Shot>,
     /// The versions to mix, with their shares.
     versions: Vec<Version>,
     /// The versions before the last edit.
@@ -47,7 +47,7 @@ fn avoided(spec: &VideoSpec) -> &str {
 impl<'a> Remake<'a> {
     /// The remake that `job` asks for; `None` where its source is not this engine's own work
     /// from words alone, or pictures are to be shown.
-    pub(super) fn of(job: &Job<'a>) -> Option<Self> {
+    pub(crate) fn of(job: &Job<'a>) -> Option<Self> {
         let (spec, clip, script) = (job.spec, job.clip, &job.materials.script);
         spec.edit.as_ref()?;
         let (first, later) = script.split_first()?;
@@ -58,8 +58,12 @@ impl<'a> Remake<'a> {
         };
         let same = as_long && clip.fps == FPS && first.render_size() == Some(clip.size);
         let begins = first.inputs == Inputs::Text && first.edit.is_none();
-        let goes_on = |link: &VideoSpec| link.inputs == Inputs::Text && link.edit.is_some();
-        if !(same && begins && edits.clone().all(goes_on)) {
+        if !(same
+            && begins
+            && edits
+                .clone()
+                .all(|link| link.inputs == Inputs::Text && link.edit.is_some()))
+        {
             return None;
         }
         let shots = shots(&first.prompt, avoided(first), &[clip.frames], clip.fps);
@@ -87,14 +91,15 @@ impl<'a> Remake<'a> {
         for Version { readings, share } in self.before.clone() {
             let revised = |how: &dyn Fn(&Reading, Settled) -> Reading| -> Vec<Reading> {
                 let shots = self.shots.iter().zip(&readings);
-                let revise = |(shot, reading): (&Shot, &Reading)| {
-                    let shot = with(shot, reading.clone());
-                    how(
-                        &shot.reading,
-                        settled(&shot, &self.first.prompt, self.first.seed),
-                    )
-                };
-                shots.map(revise).collect()
+                shots
+                    .map(|(shot, reading)| {
+                        let shot = with(shot, reading.clone());
+                        how(
+                            &shot.reading,
+                            settled(&shot, &self.first.prompt, self.first.seed),
+                        )
+                    })
+                    .collect()
             };
             let recast = revised(&|reading, settled| change.recast(reading, settled));
             let all = revised(&|reading, settled| change.revise(reading, settled));
@@ -121,18 +126,21 @@ impl<'a> Remake<'a> {
     }
 
     fn add(&mut self, version: Version) {
-        let same = |one: &&mut Version| one.readings == version.readings;
         if version.share <= 0.0 {
             return;
         }
-        match self.versions.iter_mut().find(same) {
+        match self
+            .versions
+            .iter_mut()
+            .find(|one| one.readings == version.readings)
+        {
             Some(one) => one.share += version.share,
             None => self.versions.push(version),
         }
     }
 
     /// The set of shot `index`.
-    pub(super) fn set(&self, index: usize, clip: Clip) -> Set {
+    pub(crate) fn set(&self, index: usize, clip: Clip) -> Set {
         let (prompt, seed) = (&self.first.prompt, self.first.seed);
         let painted = |shot: &Shot| {
             let scene = Scene::paint(shot, prompt, seed, clip.size, clip.fps);
@@ -149,7 +157,7 @@ impl<'a> Remake<'a> {
     }
 
     /// The subjects of which the last edit asks for more figures than its scenes draw.
-    pub(super) fn shortages(&self) -> Vec<Shortage> {
+    pub(crate) fn shortages(&self) -> Vec<Shortage> {
         let of = |version: &Version| -> Vec<Shortage> {
             let shots = self.shots.iter().zip(&version.readings);
             let shots = shots.map(|(shot, reading)| with(shot, reading.clone()));
@@ -177,7 +185,7 @@ impl<'a> Remake<'a> {
     }
 
     /// The sound of each version and its volume, with the random choices of the source.
-    pub(super) fn sounds(&self, job: &Job<'_>) -> Vec<(Sound, f32)> {
+    pub(crate) fn sounds(&self, job: &Job<'_>) -> Vec<(Sound, f32)> {
         let spec = VideoSpec {
             prompt: self.first.prompt.clone(),
             seed: self.first.seed,
@@ -187,13 +195,15 @@ impl<'a> Remake<'a> {
             spec: &spec,
             ..*job
         };
-        let sound = |version: &Version| {
-            let readings = self.shots.iter().zip(&version.readings);
-            let shots = readings.map(|(shot, reading)| with(shot, reading.clone()));
-            let lines = merged(shots.collect());
-            (Sound::new(&job, &lines), version.share)
-        };
-        self.versions.iter().map(sound).collect()
+        self.versions
+            .iter()
+            .map(|version| {
+                let readings = self.shots.iter().zip(&version.readings);
+                let shots = readings.map(|(shot, reading)| with(shot, reading.clone()));
+                let lines = merged(shots.collect());
+                (Sound::new(&job, &lines), version.share)
+            })
+            .collect()
     }
 }
 

@@ -69,7 +69,7 @@ fn paint(film: &Film<'_>, first: u32, step: usize, blends: bool, seat: &Seat) {
 }
 
 /// Makes the clip of `job` with so many threads.
-pub(super) fn clip(
+pub(crate) fn clip(
     job: &Job<'_>,
     options: &Options,
     sink: &mut dyn Sink,
@@ -97,10 +97,12 @@ fn paint_all(
     sink: &mut dyn Sink,
     control: &Control,
 ) -> Result<(), EngineError> {
-    let cores = || thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = options
         .threads
-        .map_or_else(cores, std::num::NonZero::get)
+        .map_or_else(
+            || thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            std::num::NonZero::get,
+        )
         .clamp(1, WORKERS_MAX);
     let blends = reel.is_some();
     thread::scope(|scope| {

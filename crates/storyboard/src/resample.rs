@@ -2,26 +2,26 @@
 //! 15 bits and four parts at once, in the operations that every processor has for 16-bit lanes.
 
 /// A texel or pixel: red, green, blue and alpha, 0 to [`FULL`](super::canvas::FULL).
-pub(super) type Texel = [u16; 4];
+pub(crate) type Texel = [u16; 4];
 
 /// Working rows of one painter, reused from row to row and frame to frame.
 #[derive(Debug, Default)]
-pub(super) struct Scratch {
-    pub(super) texels: Vec<Texel>,
-    pub(super) pixels: Vec<Texel>,
+pub(crate) struct Scratch {
+    pub(crate) texels: Vec<Texel>,
+    pub(crate) pixels: Vec<Texel>,
 }
 
 /// The last two rows of texels that were read across: where texels are larger than pixels, each
 /// is read once for all the pixel rows beside it.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(crate) struct Held {
     rows: [(Option<usize>, Vec<Texel>); 2],
 }
 
 impl Held {
     /// Row `upper` and the same or the next row `lower`, `width` pixels each; `read` gives those
     /// that are not held.
-    pub(super) fn pair(
+    pub(crate) fn pair(
         &mut self,
         (upper, lower): (usize, usize),
         width: usize,
@@ -41,7 +41,7 @@ impl Held {
 
 /// How far the pixels of a row lie apart in texels.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
+pub(crate) struct Step {
     /// In 65,536ths of a texel; more than 0.
     stride: i64,
     /// What is over whole texels after so many pixels, for each part.
@@ -49,17 +49,16 @@ pub(super) struct Step {
 }
 
 impl Step {
-    pub(super) fn new(texels: f32) -> Self {
+    pub(crate) fn new(texels: f32) -> Self {
         let stride = ((f64::from(texels) * 65_536.0) as i64).max(1);
-        let over = |pixel: usize| [(stride * pixel.cast_signed() as i64) as u16; 4];
         Self {
             stride,
-            ramp: std::array::from_fn(over),
+            ramp: std::array::from_fn(|pixel| [(stride * pixel.cast_signed() as i64) as u16; 4]),
         }
     }
 
     /// Whether texels are much larger than pixels.
-    pub(super) fn is_coarse(&self) -> bool {
+    pub(crate) fn is_coarse(&self) -> bool {
         self.stride < LEAST * 3 / 4
     }
 
@@ -79,7 +78,7 @@ impl Step {
 
 /// Where the pixels of a row lie in a row of texels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Across<'a> {
+pub(crate) struct Across<'a> {
     /// In 65,536ths of a texel.
     start: i64,
     stride: i64,
@@ -88,7 +87,7 @@ pub(super) struct Across<'a> {
 
 impl<'a> Across<'a> {
     /// Pixel `x` lies `x` steps behind texel `start`.
-    pub(super) fn new(start: f32, step: &'a Step) -> Self {
+    pub(crate) fn new(start: f32, step: &'a Step) -> Self {
         Self {
             start: (f64::from(start) * 65_536.0) as i64,
             stride: step.stride,
@@ -101,7 +100,7 @@ impl<'a> Across<'a> {
     }
 
     /// The texels that pixels `first` to before `last` read, of a row of `width`.
-    pub(super) fn texels(self, first: usize, last: usize, width: usize) -> (usize, usize) {
+    pub(crate) fn texels(self, first: usize, last: usize, width: usize) -> (usize, usize) {
         let most = width.cast_signed() as i64 - 1;
         let from = (self.at(first) >> 16).clamp(0, most);
         let to = (self.at(last.saturating_sub(1)) >> 16).clamp(0, (most - 1).max(0)) + 2;
@@ -110,7 +109,7 @@ impl<'a> Across<'a> {
 
     /// Blends linearly between neighbours in `texels`, the first of which is the row's texel
     /// `from`; its ends are repeated. Writes pixels from `first` on, as many as `out` has.
-    pub(super) fn read(self, texels: &[Texel], from: usize, first: usize, out: &mut [Texel]) {
+    pub(crate) fn read(self, texels: &[Texel], from: usize, first: usize, out: &mut [Texel]) {
         if texels.len() < 2 {
             let fill = texels.first().copied().unwrap_or_default();
             out.fill(fill);
@@ -185,7 +184,7 @@ fn gather(texels: &[Texel], mut at: usize, stride: usize, out: &mut [Texel]) {
 const BLOCK: usize = 32;
 
 /// Blends two rows of bytes into 15 bits; `share` in 256ths of `lower`.
-pub(super) fn blend_bytes(upper: &[u8], lower: &[u8], share: u16, out: &mut [Texel]) {
+pub(crate) fn blend_bytes(upper: &[u8], lower: &[u8], share: u16, out: &mut [Texel]) {
     let (near, far) = (256 - share, share);
     // Part by part, so that it is one run of equal steps.
     let parts = out.as_flattened_mut().iter_mut();
@@ -195,7 +194,7 @@ pub(super) fn blend_bytes(upper: &[u8], lower: &[u8], share: u16, out: &mut [Tex
 }
 
 /// Blends two rows of texels; `share` in 65,536ths of `lower`.
-pub(super) fn blend_rows(upper: &[Texel], lower: &[Texel], share: u16, out: &mut [Texel]) {
+pub(crate) fn blend_rows(upper: &[Texel], lower: &[Texel], share: u16, out: &mut [Texel]) {
     let rows = upper.as_flattened().iter().zip(lower.as_flattened());
     for (out, (upper, lower)) in out.as_flattened_mut().iter_mut().zip(rows) {
         *out = blend(*upper, *lower, share);
@@ -204,13 +203,13 @@ pub(super) fn blend_rows(upper: &[Texel], lower: &[Texel], share: u16, out: &mut
 
 /// Blends two parts; `share` in 65,536ths of `right`. Of two equal ones it is exactly that part.
 #[inline]
-pub(super) fn blend(left: u16, right: u16, share: u16) -> u16 {
+pub(crate) fn blend(left: u16, right: u16, share: u16) -> u16 {
     left - high(left, share) + high(right, share)
 }
 
 /// `share` of a part, in 65,536ths: one operation for eight of them.
 #[inline]
-pub(super) fn high(part: u16, share: u16) -> u16 {
+pub(crate) fn high(part: u16, share: u16) -> u16 {
     ((u32::from(part) * u32::from(share)) >> 16) as u16
 }
 

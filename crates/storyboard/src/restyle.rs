@@ -19,7 +19,7 @@ const GAIN: (f32, f32) = (0.32, 2.4);
 
 /// The light and weather that an edit puts over its source.
 #[derive(Debug)]
-pub(super) struct Restyle {
+pub(crate) struct Restyle {
     /// The new colour of each level of light; `None` leaves all unchanged.
     grade: Option<Vec<Level>>,
     /// Rain, snow and fog.
@@ -40,7 +40,7 @@ struct Level {
 }
 
 /// Whether anything falls or drifts in this weather.
-pub(super) fn shows(air: &Reading) -> bool {
+pub(crate) fn shows(air: &Reading) -> bool {
     [
         Weather::Rain,
         Weather::Storm,
@@ -54,7 +54,7 @@ pub(super) fn shows(air: &Reading) -> bool {
 impl Restyle {
     /// The style that `air` asks for, over a source whose mean light is `mean` (0.0 to 1.0), with the
     /// painted `weather` before it and without its `letters`.
-    pub(super) fn new(
+    pub(crate) fn new(
         air: &Reading,
         mean: f32,
         weather: Option<Scene>,
@@ -71,7 +71,7 @@ impl Restyle {
 
     /// Draws the source's frame number `frame`, `rgb: [height][width][3] u8`, `time_s` into its
     /// take.
-    pub(super) fn draw(
+    pub(crate) fn draw(
         &self,
         (frame, rgb): (u32, &[u8]),
         time_s: f32,
@@ -118,7 +118,7 @@ fn luma([r, g, b]: [u8; 3]) -> u8 {
 }
 
 /// A frame as it is.
-pub(super) fn show(rgb: &[u8], canvas: &mut Canvas) {
+pub(crate) fn show(rgb: &[u8], canvas: &mut Canvas) {
     let pixels = canvas.pixels.as_chunks_mut::<4>().0.iter_mut();
     for (out, rgb) in pixels.zip(rgb.as_chunks::<3>().0) {
         for lane in 0..3 {
@@ -202,17 +202,18 @@ fn tints(air: &Reading) -> Vec<[f32; 3]> {
     let palette = |reading: &Reading, hour| Palette::new(reading, hour, &mut Rng::new(0));
     let new = palette(air, air.hour.unwrap_or(Hour::Day));
     let plain = palette(&Reading::default(), Hour::Day);
-    let level = |level: u8| {
-        let share = f32::from(level) / 255.0;
-        let (new, plain) = (hue(&new, share), hue(&plain, share));
-        let mut tint = [0, 1, 2].map(|lane: usize| (new[lane] / plain[lane]).clamp(0.4, 2.5));
-        let luma = tint[0] * 0.2126 + tint[1] * 0.7152 + tint[2] * 0.0722;
-        for part in &mut tint {
-            *part = 1.0 + (*part / luma - 1.0) * TINT;
-        }
-        tint
-    };
-    (0..=255).map(level).collect()
+    (0..=255)
+        .map(|level: u8| {
+            let share = f32::from(level) / 255.0;
+            let (new, plain) = (hue(&new, share), hue(&plain, share));
+            let mut tint = [0, 1, 2].map(|lane: usize| (new[lane] / plain[lane]).clamp(0.4, 2.5));
+            let luma = tint[0] * 0.2126 + tint[1] * 0.7152 + tint[2] * 0.0722;
+            for part in &mut tint {
+                *part = 1.0 + (*part / luma - 1.0) * TINT;
+            }
+            tint
+        })
+        .collect()
 }
 
 /// The palette's colour for brightness `share`, with luma 1.0.

@@ -4,7 +4,7 @@
 /// A stream of numbers by `SplitMix64` (Steele, Lea and Flood, "Fast splittable pseudorandom
 /// number generators", OOPSLA 2014).
 #[derive(Clone, Debug)]
-pub(super) struct Rng {
+pub(crate) struct Rng {
     state: u64,
     /// Where it began.
     origin: u64,
@@ -16,49 +16,49 @@ impl Rng {
         Self { state, origin }
     }
 
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self::from(seed ^ 0x6b69_6e6f_7261_0001)
     }
 
     /// A stream of its own for `label`, so that one part drawing more numbers moves no other.
-    pub(super) fn fork(&self, label: &str) -> Self {
+    pub(crate) fn fork(&self, label: &str) -> Self {
         Self::from(hash(label.as_bytes()) ^ self.state.rotate_left(17))
     }
 
     /// Goes on with the numbers of the part `label`, the one at `which` if there are several. They
     /// are the same whatever was drawn before: what is not in a picture moves nothing in it.
-    pub(super) fn part(&mut self, label: &str, which: f32) {
+    pub(crate) fn part(&mut self, label: &str, which: f32) {
         let part = hash(label.as_bytes()) ^ mix(u64::from(which.to_bits()));
         self.state = part ^ self.origin.rotate_left(17);
     }
 
-    pub(super) fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.state)
     }
 
     /// From 0.0 up to, not including, 1.0.
-    pub(super) fn unit(&mut self) -> f32 {
+    pub(crate) fn unit(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1u64 << 24) as f32
     }
 
     /// From `low` up to, not including, `high`.
-    pub(super) fn range(&mut self, low: f32, high: f32) -> f32 {
+    pub(crate) fn range(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * self.unit()
     }
 
     /// From -1.0 up to 1.0.
-    pub(super) fn signed(&mut self) -> f32 {
+    pub(crate) fn signed(&mut self) -> f32 {
         self.range(-1.0, 1.0)
     }
 
     /// An index below `count`; 0 when there is nothing to choose from.
-    pub(super) fn below(&mut self, count: usize) -> usize {
+    pub(crate) fn below(&mut self, count: usize) -> usize {
         (self.next() % count.max(1) as u64) as usize
     }
 
     /// True with probability `share`.
-    pub(super) fn chance(&mut self, share: f32) -> bool {
+    pub(crate) fn chance(&mut self, share: f32) -> bool {
         self.unit() < share
     }
 }
@@ -70,7 +70,7 @@ fn mix(mut z: u64) -> u64 {
 }
 
 /// FNV-1a with a final mix; the same on every machine.
-pub(super) fn hash(bytes: &[u8]) -> u64 {
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let start = 0xcbf2_9ce4_8422_2325_u64;
     let sum = bytes.iter().fold(start, |sum, byte| {
         (sum ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -79,7 +79,7 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// A number from 0.0 up to 1.0 fixed by a point of the integer lattice.
-pub(super) fn lattice(seed: u64, x: i32, y: i32) -> f32 {
+pub(crate) fn lattice(seed: u64, x: i32, y: i32) -> f32 {
     let key = u64::from(x.cast_unsigned()) << 32 | u64::from(y.cast_unsigned());
     (mix(key ^ mix(seed)) >> 40) as f32 / (1u64 << 24) as f32
 }

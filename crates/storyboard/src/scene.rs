@@ -22,7 +22,7 @@ use super::view::View;
 
 /// A painted scene.
 #[derive(Debug)]
-pub(super) struct Scene {
+pub(crate) struct Scene {
     elements: Vec<Element>,
     camera: Move,
     seconds: f32,
@@ -34,7 +34,7 @@ pub(super) struct Scene {
 
 /// Working memory of one painter.
 #[derive(Debug, Default)]
-pub(super) struct Bench {
+pub(crate) struct Bench {
     scratch: Scratch,
 }
 
@@ -93,7 +93,7 @@ fn place(reading: &Reading, rng: &mut Rng) -> Place {
 
 /// The size of the stage of a film in frames of `size`, and frame pixels per stage pixel. All
 /// resolutions of a shape share one stage, so that a draft and its final are the same film.
-pub(super) fn stage_of(size: Size) -> (Size, f32) {
+pub(crate) fn stage_of(size: Size) -> (Size, f32) {
     let stage = Resolution::P720.shaped_like(size);
     let across = size.width as f32 / stage.width as f32;
     let down = size.height as f32 / stage.height as f32;
@@ -122,32 +122,32 @@ fn look(reading: &Reading, whole: &str, seed: u32) -> (Palette, Place) {
 }
 
 /// The hour and the place of `shot`, by its words or by chance.
-pub(super) fn settled(shot: &Shot, whole: &str, seed: u32) -> Settled {
+pub(crate) fn settled(shot: &Shot, whole: &str, seed: u32) -> Settled {
     let (palette, place) = look(&shot.reading, whole, seed);
     let hour = palette.hour;
     Settled { place, hour }
 }
 
 /// The colours that `shot` would be painted with. `whole` is the entire prompt.
-pub(super) fn palette(shot: &Shot, whole: &str, seed: u32) -> Palette {
+pub(crate) fn palette(shot: &Shot, whole: &str, seed: u32) -> Palette {
     look(&shot.reading, whole, seed).0
 }
 
 /// The figures that the words of `shot` ask for and its scene does not draw.
-pub(super) fn shortages(shot: &Shot, whole: &str, seed: u32) -> Vec<Shortage> {
+pub(crate) fn shortages(shot: &Shot, whole: &str, seed: u32) -> Vec<Shortage> {
     let place = settled(shot, whole, seed).place;
     scenes::shortages(place, &shot.reading.roles)
 }
 
 impl Scene {
     /// Paints the scene of `shot` for frames of `size`. `whole` is the entire prompt.
-    pub(super) fn paint(shot: &Shot, whole: &str, seed: u32, size: Size, fps: u32) -> Self {
+    pub(crate) fn paint(shot: &Shot, whole: &str, seed: u32, size: Size, fps: u32) -> Self {
         Self::build(shot, whole, seed, size, fps, scenes::build)
     }
 
     /// Paints only what falls and drifts before the scene of `shot`, seen by a camera that
     /// stands: it is drawn over other pictures.
-    pub(super) fn weather(shot: &Shot, whole: &str, seed: u32, size: Size, fps: u32) -> Self {
+    pub(crate) fn weather(shot: &Shot, whole: &str, seed: u32, size: Size, fps: u32) -> Self {
         let camera = Move::REST;
         let scene = Self::build(shot, whole, seed, size, fps, scenes::weather);
         Self { camera, ..scene }
@@ -215,20 +215,20 @@ impl Scene {
         }
     }
 
-    pub(super) fn vignette(&self) -> f32 {
+    pub(crate) fn vignette(&self) -> f32 {
         self.vignette
     }
 
     /// The boxes of what stands in the frame `time_s` after its shot began to show, each with its subject:
     /// left, top, right, bottom as shares of the frame.
-    pub(super) fn figures(&self, time_s: f32) -> Vec<(Subject, [f32; 4])> {
+    pub(crate) fn figures(&self, time_s: f32) -> Vec<(Subject, [f32; 4])> {
         self.boxes(time_s, |actor, view| {
             Some((actor.subject, actor.square(view)))
         })
     }
 
     /// The boxes of the heads in the frame then, as shares of it.
-    pub(super) fn heads(&self, time_s: f32) -> Vec<[f32; 4]> {
+    pub(crate) fn heads(&self, time_s: f32) -> Vec<[f32; 4]> {
         let heads = self.boxes(time_s, |actor, view| {
             Some((actor.subject, actor.head(view)?))
         });
@@ -246,14 +246,15 @@ impl Scene {
             Element::Actor(actor) => of(actor, &view),
             _ => None,
         });
-        let share = |[left, top, right, bottom]: [f32; 4]| {
-            [left / wide, top / high, right / wide, bottom / high]
-        };
-        actors.map(|(subject, one)| (subject, share(one))).collect()
+        let shares = actors.map(|(subject, [left, top, right, bottom])| {
+            let share = [left / wide, top / high, right / wide, bottom / high];
+            (subject, share)
+        });
+        shares.collect()
     }
 
     /// Draws the scene `time_s` after its shot began to show.
-    pub(super) fn draw(&self, time_s: f32, pulse: Pulse, canvas: &mut Canvas, bench: &mut Bench) {
+    pub(crate) fn draw(&self, time_s: f32, pulse: Pulse, canvas: &mut Canvas, bench: &mut Bench) {
         let mut view = self.camera.at(time_s, self.seconds, self.unit, self.centre);
         view.zoom *= pulse.zoom;
         view.pixels = self.pixels;
@@ -271,7 +272,6 @@ impl Scene {
         let first = self.first_needed(&view, &runs, canvas.height);
         let mut runs = runs.into_iter().peekable();
         for (index, element) in self.elements.iter().enumerate() {
-            let needed = |y: usize| first[y] <= index;
             match element {
                 Element::Plane(_) | Element::Wash(_) => {
                     if let Some((at, mut run)) = runs.next_if(|(at, _)| *at == index) {
@@ -279,7 +279,7 @@ impl Scene {
                     }
                 }
                 Element::Actor(actor) => actor.lay(&view, canvas),
-                Element::Water(water) => water.lay(&view, canvas, needed),
+                Element::Water(water) => water.lay(&view, canvas, |y| first[y] <= index),
                 Element::Particles(particles) => particles.lay(&view, canvas),
                 Element::Lightning(lightning) => lightning.lay(&view, canvas),
             }
@@ -303,20 +303,21 @@ impl Scene {
                 Element::Water(water) => Some((index, water.first_row(view))),
                 _ => None,
             });
-        let first = |y: usize| {
-            let reach = water
-                .filter(|(_, row)| y < *row)
-                .map_or(usize::MAX, |(index, _)| index);
-            let flats = runs.iter().flat_map(|(at, run)| {
-                run.iter()
-                    .enumerate()
-                    .map(move |(nth, one)| (at + nth, one))
-            });
-            let hiding = flats
-                .rev()
-                .find(|(index, one)| *index < reach && one.hides(y));
-            hiding.map_or(0, |(index, _)| index)
-        };
-        (0..height).map(first).collect()
+        (0..height)
+            .map(|y| {
+                let reach = water
+                    .filter(|(_, row)| y < *row)
+                    .map_or(usize::MAX, |(index, _)| index);
+                let flats = runs.iter().flat_map(|(at, run)| {
+                    run.iter()
+                        .enumerate()
+                        .map(move |(nth, one)| (at + nth, one))
+                });
+                let hiding = flats
+                    .rev()
+                    .find(|(index, one)| *index < reach && one.hides(y));
+                hiding.map_or(0, |(index, _)| index)
+            })
+            .collect()
     }
 }

@@ -13,58 +13,60 @@ const SHOTS_MAX: usize = 8;
 const SPLIT_S_MIN: u32 = 8;
 
 /// Length of a cross-dissolve in frames.
-pub(super) fn dissolve_frames(fps: u32) -> u32 {
+pub(crate) fn dissolve_frames(fps: u32) -> u32 {
     fps * 7 / 12
 }
 
 /// One shot.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Shot {
+pub(crate) struct Shot {
     /// The text of the caption.
-    pub(super) text: String,
-    pub(super) reading: Reading,
+    pub(crate) text: String,
+    pub(crate) reading: Reading,
     /// First frame, without the dissolve that leads into it.
-    pub(super) start: u32,
+    pub(crate) start: u32,
     /// The frame after the last.
-    pub(super) end: u32,
+    pub(crate) end: u32,
     /// How many frames before `start` it begins to show; 0 is a cut.
-    pub(super) dissolve: u32,
+    pub(crate) dissolve: u32,
     /// A second look at the same scene, from nearer.
-    pub(super) closer: bool,
+    pub(crate) closer: bool,
 }
 
 impl Shot {
     /// The first frame in which any of it shows.
-    pub(super) fn appears(&self) -> u32 {
+    pub(crate) fn appears(&self) -> u32 {
         self.start - self.dissolve
     }
 
     /// The same shot at the hour that it turns into, if it does.
-    pub(super) fn turned(&self) -> Option<Self> {
+    pub(crate) fn turned(&self) -> Option<Self> {
         let hour = self.reading.turns?;
         let mut later = self.clone();
         later.reading.hour = Some(hour);
         later.reading.turns = None;
         // There is one light in the sky, and it follows the hour.
-        let light = |subject| matches!(subject, Subject::Sun | Subject::Moon);
-        later.reading.roles.retain(|role| !light(role.subject));
+        later
+            .reading
+            .roles
+            .retain(|role| !matches!(role.subject, Subject::Sun | Subject::Moon));
         Some(later)
     }
 }
 
 /// The parts of a prompt that want a shot each; never empty.
-pub(super) fn beats(prompt: &str) -> Vec<Piece> {
+pub(crate) fn beats(prompt: &str) -> Vec<Piece> {
     gather(pieces(&clean(prompt)), SHOTS_MAX)
 }
 
 /// The reading of each part of a prompt.
-pub(super) fn beats_read(prompt: &str, avoid: &str) -> Vec<Reading> {
+pub(crate) fn beats_read(prompt: &str, avoid: &str) -> Vec<Reading> {
     readings(&beats(prompt), avoid)
 }
 
 /// The shots of a clip whose uncut stretches end at the frames `ends`; never empty, without
 /// gaps. The prompt's parts are spread over the stretches in order; within one they dissolve.
-pub(super) fn shots(prompt: &str, avoid: &str, ends: &[u32], fps: u32) -> Vec<Shot> {
+pub(crate) fn shots(prompt: &str, avoid: &str, ends: &[u32], fps: u32) -> Vec<Shot> {
     let frames = ends.last().copied().unwrap_or(0);
     let least = (SHOT_S_MIN * fps).max(1);
     let room = |frames: u32| ((frames / least) as usize).clamp(1, SHOTS_MAX);
@@ -137,7 +139,7 @@ fn label(parts: &[(usize, u32, u32, bool)], told: &[Piece], avoid: &str, fps: u3
 }
 
 /// Lines that go on over several shots become one.
-pub(super) fn merged(told: Vec<Shot>) -> Vec<Shot> {
+pub(crate) fn merged(told: Vec<Shot>) -> Vec<Shot> {
     let mut lines: Vec<Shot> = Vec::new();
     for shot in told {
         match lines.last_mut() {
@@ -206,11 +208,10 @@ fn share_out(weights: &[f32], frames: u32, least: u32) -> Vec<u32> {
 }
 
 /// Text without control and direction marks, white space collapsed.
-pub(super) fn clean(text: &str) -> String {
-    let hidden = |c: char| matches!(u32::from(c), 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0xfeff);
+pub(crate) fn clean(text: &str) -> String {
     let spaced: String = text
         .chars()
-        .filter(|c| !hidden(*c))
+        .filter(|c| !(matches!(u32::from(*c), 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0xfeff)))
         .map(|c| {
             if c == '\n' || c == '\r' {
                 '\n'

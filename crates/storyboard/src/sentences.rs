@@ -3,14 +3,14 @@
 
 /// One piece of the prompt and how it is reached.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     /// The words of the prompt.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// What stands between them and the piece before.
     gap: String,
-    pub(super) cut: bool,
+    pub(crate) cut: bool,
     /// The prompt itself numbers it: it stays a shot of its own if it can.
-    pub(super) listed: bool,
+    pub(crate) listed: bool,
 }
 
 /// Where a listed shot begins ("Shot 2:", "镜头二："), as (start, end) of the marker in bytes.
@@ -54,7 +54,7 @@ fn markers(text: &str) -> Vec<(usize, usize)> {
 }
 
 /// The pieces of `text` in order: listed shots, else sentences and turns.
-pub(super) fn pieces(text: &str) -> Vec<Piece> {
+pub(crate) fn pieces(text: &str) -> Vec<Piece> {
     let marks = markers(text);
     if marks.len() >= 2 {
         return listed(text, &marks);
@@ -161,7 +161,7 @@ fn boundary(text: &str) -> (usize, usize, bool) {
 }
 
 /// Joins neighbours until at most `room` pieces are left, shortest pairs first.
-pub(super) fn gather(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
+pub(crate) fn gather(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
     let length = |piece: &Piece| piece.text.chars().count();
     loop {
         let pair =

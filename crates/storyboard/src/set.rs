@@ -15,7 +15,7 @@ const PICTURE_VIGNETTE: f32 = 0.12;
 
 /// The source of a take's pictures.
 #[derive(Debug)]
-pub(super) enum Set {
+pub(crate) enum Set {
     Painted(Box<Scene>),
     Photo(Photo),
     Morph(Morph),
@@ -26,7 +26,7 @@ pub(super) enum Set {
 
 /// Two sets and how much of the second one shows.
 #[derive(Debug)]
-pub(super) struct Between {
+pub(crate) struct Between {
     from: Set,
     to: Set,
     course: Course,
@@ -34,7 +34,7 @@ pub(super) struct Between {
 
 /// The share of the second set over the length of a take.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Course {
+pub(crate) struct Course {
     /// The share at the end, 0.0 to 1.0.
     strength: f32,
     /// The part of the take in which it grows from nothing, in shares of its length; `None`: it
@@ -44,34 +44,34 @@ pub(super) struct Course {
 
 /// An instant of a take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment<'a> {
+pub(crate) struct Moment<'a> {
     /// How much of the take has passed, 0.0 to 1.0.
-    pub(super) share: f32,
+    pub(crate) share: f32,
     /// Seconds since the take began to show.
-    pub(super) time_s: f32,
+    pub(crate) time_s: f32,
     /// How much of the hour's colour lies on given pictures, 0.0 to 1.0.
-    pub(super) grade: f32,
-    pub(super) pulse: Pulse,
+    pub(crate) grade: f32,
+    pub(crate) pulse: Pulse,
     /// The frame of an edit's source, by number and as `[height][width][3] u8`, where it is needed.
-    pub(super) source: Option<(u32, &'a [u8])>,
+    pub(crate) source: Option<(u32, &'a [u8])>,
 }
 
 /// One painter's working memory: sets borrow what they need and give it back.
 #[derive(Debug, Default)]
-pub(super) struct Desk {
+pub(crate) struct Desk {
     bench: Bench,
     spares: Vec<Canvas>,
 }
 
 impl Course {
     /// The same share all the time.
-    pub(super) const fn still(strength: f32) -> Self {
+    pub(crate) const fn still(strength: f32) -> Self {
         let turn = None;
         Self { strength, turn }
     }
 
     /// From nothing to `strength` while the take goes from `begins` to `ends`, in shares of it.
-    pub(super) const fn turning(strength: f32, begins: f32, ends: f32) -> Self {
+    pub(crate) const fn turning(strength: f32, begins: f32, ends: f32) -> Self {
         let turn = Some((begins, ends));
         Self { strength, turn }
     }
@@ -93,17 +93,17 @@ impl Desk {
 
 impl Set {
     /// The source of an edit under `restyle`.
-    pub(super) fn seen(restyle: Restyle) -> Self {
+    pub(crate) fn seen(restyle: Restyle) -> Self {
         Self::Seen(Box::new(restyle))
     }
 
     /// `from` with a share of `to` that follows `course`.
-    pub(super) fn between(from: Self, to: Self, course: Course) -> Self {
+    pub(crate) fn between(from: Self, to: Self, course: Course) -> Self {
         Self::Between(Box::new(Between { from, to, course }))
     }
 
     /// Whether all of it is painted by this engine.
-    pub(super) fn is_painted(&self) -> bool {
+    pub(crate) fn is_painted(&self) -> bool {
         match self {
             Self::Painted(_) => true,
             Self::Between(between) => between.from.is_painted() && between.to.is_painted(),
@@ -113,7 +113,7 @@ impl Set {
 
     /// Boxes that captions must not cover at `moment`, as shares of the frame: painted heads, and what may
     /// be a face in given pictures. `canvas` is working memory.
-    pub(super) fn faces(
+    pub(crate) fn faces(
         &self,
         moment: Moment<'_>,
         canvas: &mut Canvas,
@@ -136,7 +136,7 @@ impl Set {
     }
 
     /// Draws `moment` over all of `canvas`; returns the darkness of its corners, 0.0 to 1.0.
-    pub(super) fn draw(&self, moment: Moment<'_>, canvas: &mut Canvas, desk: &mut Desk) -> f32 {
+    pub(crate) fn draw(&self, moment: Moment<'_>, canvas: &mut Canvas, desk: &mut Desk) -> f32 {
         let Moment {
             share,
             time_s,

@@ -3,13 +3,13 @@
 
 /// A stretch of a row that is not clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     /// The first texel.
-    pub(super) from: usize,
+    pub(crate) from: usize,
     /// Behind the last texel.
-    pub(super) to: usize,
+    pub(crate) to: usize,
     /// Whether all of it is opaque.
-    pub(super) solid: bool,
+    pub(crate) solid: bool,
 }
 
 /// Opaque stretches and gaps of fewer texels are blended with their neighbours.
@@ -24,7 +24,7 @@ enum Kind {
 
 /// The spans of a plane's rows, each row together with the one below it.
 #[derive(Debug)]
-pub(super) struct Spans {
+pub(crate) struct Spans {
     spans: Vec<Span>,
     /// Behind the last span of each row.
     ends: Vec<usize>,
@@ -33,7 +33,7 @@ pub(super) struct Spans {
 
 impl Spans {
     /// Of `texels: [height][width][4] u8`, premultiplied.
-    pub(super) fn of(texels: &[u8], width: usize) -> Self {
+    pub(crate) fn of(texels: &[u8], width: usize) -> Self {
         let rows: Vec<&[[u8; 4]]> = texels
             .as_chunks::<4>()
             .0
@@ -51,13 +51,13 @@ impl Spans {
     }
 
     /// The spans of row `row` and the one below it, from left to right.
-    pub(super) fn row(&self, row: usize) -> &[Span] {
+    pub(crate) fn row(&self, row: usize) -> &[Span] {
         let first = row.checked_sub(1).map_or(0, |above| self.ends[above]);
         &self.spans[first..self.ends[row]]
     }
 
     /// Whether the row and the one below it are opaque from end to end.
-    pub(super) fn hides(&self, row: usize) -> bool {
+    pub(crate) fn hides(&self, row: usize) -> bool {
         matches!(self.row(row), [span] if span.solid && span.from == 0 && span.to == self.width)
     }
 }

@@ -21,7 +21,7 @@ use super::water::Water;
 
 /// One thing in a scene.
 #[derive(Debug)]
-pub(super) enum Element {
+pub(crate) enum Element {
     Wash(Wash),
     Plane(Layer),
     Actor(Box<Actor>),
@@ -32,52 +32,52 @@ pub(super) enum Element {
 
 /// A scene under construction.
 #[derive(Debug)]
-pub(super) struct Stage<'a> {
-    pub(super) width: f32,
-    pub(super) height: f32,
+pub(crate) struct Stage<'a> {
+    pub(crate) width: f32,
+    pub(crate) height: f32,
     /// Frame pixels per stage pixel: a stage is as large in every resolution of its shape, so
     /// that chance falls alike in all of them.
-    pub(super) pixels: f32,
+    pub(crate) pixels: f32,
     /// The length that shapes are sized by, pixels.
-    pub(super) unit: f32,
-    pub(super) seconds: f32,
-    pub(super) palette: Palette,
-    pub(super) reading: &'a Reading,
-    pub(super) place: Place,
-    pub(super) rng: Rng,
+    pub(crate) unit: f32,
+    pub(crate) seconds: f32,
+    pub(crate) palette: Palette,
+    pub(crate) reading: &'a Reading,
+    pub(crate) place: Place,
+    pub(crate) rng: Rng,
     /// How much larger subjects are drawn.
-    pub(super) nearness: f32,
+    pub(crate) nearness: f32,
     /// What happens in the shot.
-    pub(super) events: Vec<Event>,
-    pub(super) elements: Vec<Element>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) elements: Vec<Element>,
     /// Whether only the figures are placed and nothing is painted.
-    pub(super) bare: bool,
+    pub(crate) bare: bool,
     /// Whether a street has a pavement in front.
-    pub(super) paved: bool,
+    pub(crate) paved: bool,
     /// Where the figures were before an edit; empty: it is the first version.
-    pub(super) kept: Vec<Kept>,
+    pub(crate) kept: Vec<Kept>,
     /// Where they are now.
-    pub(super) placed: Vec<Kept>,
+    pub(crate) placed: Vec<Kept>,
 }
 
 /// How a plane lies and moves. Lengths in stage pixels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Plane {
-    pub(super) depth: f32,
-    pub(super) top: f32,
-    pub(super) bottom: f32,
+pub(crate) struct Plane {
+    pub(crate) depth: f32,
+    pub(crate) top: f32,
+    pub(crate) bottom: f32,
     /// Frame pixels per texel.
-    pub(super) pitch: f32,
+    pub(crate) pitch: f32,
     /// Pixels per second.
-    pub(super) drift: f32,
-    pub(super) sway: Option<Sway>,
-    pub(super) heave: Option<Heave>,
+    pub(crate) drift: f32,
+    pub(crate) sway: Option<Sway>,
+    pub(crate) heave: Option<Heave>,
     /// Strength of the brush texture.
-    pub(super) brush: f32,
+    pub(crate) brush: f32,
 }
 
 impl Plane {
-    pub(super) fn new(depth: f32, top: f32, bottom: f32) -> Self {
+    pub(crate) fn new(depth: f32, top: f32, bottom: f32) -> Self {
         Self {
             depth,
             top,
@@ -93,17 +93,17 @@ impl Plane {
 
 impl Stage<'_> {
     /// Pixels by which a plane at `depth` must outreach the frame on each side.
-    pub(super) fn margin(&self, depth: f32) -> f32 {
+    pub(crate) fn margin(&self, depth: f32) -> f32 {
         (REACH * depth * self.unit).ceil() + 4.0
     }
 
     /// Whether the frame is taller than wide.
-    pub(super) fn tall(&self) -> bool {
+    pub(crate) fn tall(&self) -> bool {
         self.height > self.width
     }
 
     /// Paints a plane. `draw` gets the pen in stage coordinates and the left and right end.
-    pub(super) fn plane(&mut self, plane: Plane, draw: impl FnOnce(&mut Pen, f32, f32)) {
+    pub(crate) fn plane(&mut self, plane: Plane, draw: impl FnOnce(&mut Pen, f32, f32)) {
         if self.bare {
             // Chance goes on as if it were painted.
             if plane.brush > 0.0 {
@@ -151,7 +151,7 @@ impl Stage<'_> {
     }
 
     /// Paints a plane texel by texel: `paint(x, y)` gives colour and opacity.
-    pub(super) fn field(&mut self, plane: Plane, paint: impl Fn(f32, f32) -> (Rgb, f32)) {
+    pub(crate) fn field(&mut self, plane: Plane, paint: impl Fn(f32, f32) -> (Rgb, f32)) {
         let pitch = plane.pitch / self.pixels;
         self.plane(plane, |pen, left, _| {
             let width = pen.pixmap.width() as usize;
@@ -183,7 +183,7 @@ impl Stage<'_> {
     }
 
     /// Lays a smooth field over the whole frame.
-    pub(super) fn wash(
+    pub(crate) fn wash(
         &mut self,
         depth: f32,
         meeting: Meeting,
@@ -206,16 +206,16 @@ impl Stage<'_> {
         self.elements.push(Element::Wash(wash));
     }
 
-    pub(super) fn actor(&mut self, actor: Actor) {
+    pub(crate) fn actor(&mut self, actor: Actor) {
         self.elements.push(Element::Actor(Box::new(actor)));
     }
 
-    pub(super) fn particles(&mut self, particles: Particles) {
+    pub(crate) fn particles(&mut self, particles: Particles) {
         self.elements.push(Element::Particles(particles));
     }
 
     /// A ridge line from `left` to `right`: `height(x)` above `base`, every `step` pixels.
-    pub(super) fn profile(
+    pub(crate) fn profile(
         left: f32,
         right: f32,
         step: f32,

@@ -6,7 +6,7 @@ use super::lexicon::Place;
 
 /// Which part of the drawings a subject belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
+pub(crate) enum Body {
     Sky,
     Person,
     Quadruped,
@@ -21,7 +21,7 @@ pub(super) enum Body {
 
 /// How a subject keeps its place in a scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stance {
+pub(crate) enum Stance {
     /// On its feet, and moves on them.
     Walks,
     /// On wheels.
@@ -41,7 +41,7 @@ pub(super) enum Stance {
 
 /// What a subject does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Act {
+pub(crate) enum Act {
     /// Is there: breathes, looks around, sways.
     Stand,
     Sit,
@@ -73,21 +73,21 @@ pub(super) enum Act {
 
 /// A row of the catalogue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     /// The noun in English, singular.
-    pub(super) noun: &'static str,
-    pub(super) body: Body,
-    pub(super) stance: Stance,
+    pub(crate) noun: &'static str,
+    pub(crate) body: Body,
+    pub(crate) stance: Stance,
     /// What it does when the words name no action.
-    pub(super) usual: Act,
+    pub(crate) usual: Act,
     /// Where it is when the words name no place.
-    pub(super) home: Option<Place>,
+    pub(crate) home: Option<Place>,
     /// Side of the square that it is drawn in, in stage units.
-    pub(super) size: f32,
+    pub(crate) size: f32,
     /// How fast it moves when it does, in stage units per second.
-    pub(super) speed: f32,
+    pub(crate) speed: f32,
     /// Its natural colour; `None`: the scene's accent.
-    pub(super) colour: Option<Rgb>,
+    pub(crate) colour: Option<Rgb>,
 }
 
 const fn place(name: Home) -> Option<Place> {
@@ -126,14 +126,14 @@ macro_rules! subjects {
     ($($name:ident $noun:literal $body:ident $stance:ident $usual:ident $home:ident $size:literal $speed:literal $colour:literal;)*) => {
         /// What is drawn into a scene.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-        pub(super) enum Subject { $($name),* }
+        pub(crate) enum Subject { $($name),* }
 
         impl Subject {
             /// All of them, in the order of the catalogue.
-            pub(super) const ALL: &'static [Self] = &[$(Self::$name),*];
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$name),*];
 
             /// The row of this subject.
-            pub(super) const fn facts(self) -> Facts {
+            pub(crate) const fn facts(self) -> Facts {
                 match self {
                     $(Self::$name => Facts {
                         noun: $noun,
@@ -391,7 +391,7 @@ subjects! {
 
 impl Subject {
     /// Where this subject is at home, when the prompt names no place.
-    pub(super) fn home(self) -> Option<Place> {
+    pub(crate) fn home(self) -> Option<Place> {
         self.facts().home
     }
 }

@@ -2,30 +2,30 @@
 
 /// Where the camera is. Lengths in stage pixels.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct View {
+pub(crate) struct View {
     /// How far a plane of depth 1.0 is moved, right and down.
-    pub(super) pan: (f32, f32),
+    pub(crate) pan: (f32, f32),
     /// Magnification of a plane of depth 1.0, 1.0 or more.
-    pub(super) zoom: f32,
+    pub(crate) zoom: f32,
     /// The point that zooming keeps in place.
-    pub(super) centre: (f32, f32),
+    pub(crate) centre: (f32, f32),
     /// Frame pixels per stage pixel.
-    pub(super) pixels: f32,
+    pub(crate) pixels: f32,
     /// Time since the start of the shot.
-    pub(super) time_s: f32,
+    pub(crate) time_s: f32,
 }
 
 /// From stage to frame: `x * scale + right`, `y * scale + down`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Map {
-    pub(super) scale: f32,
-    pub(super) right: f32,
-    pub(super) down: f32,
+pub(crate) struct Map {
+    pub(crate) scale: f32,
+    pub(crate) right: f32,
+    pub(crate) down: f32,
 }
 
 impl View {
     /// The map of a plane at `depth`: 0.0 infinitely far, 1.0 the subject, more is nearer.
-    pub(super) fn map(&self, depth: f32) -> Map {
+    pub(crate) fn map(&self, depth: f32) -> Map {
         let scale = 1.0 + (self.zoom - 1.0) * (0.3 + 0.7 * depth);
         Map {
             scale: scale * self.pixels,
@@ -36,11 +36,11 @@ impl View {
 }
 
 impl Map {
-    pub(super) fn x(&self, x: f32) -> f32 {
+    pub(crate) fn x(&self, x: f32) -> f32 {
         x * self.scale + self.right
     }
 
-    pub(super) fn y(&self, y: f32) -> f32 {
+    pub(crate) fn y(&self, y: f32) -> f32 {
         y * self.scale + self.down
     }
 }

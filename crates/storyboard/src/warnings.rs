@@ -23,7 +23,7 @@ const WORD_MAX: usize = 40;
 const LISTED_MAX: usize = 20;
 
 /// The warnings of a request. `job` is its clip, `None` if it cannot be planned.
-pub(super) fn of(spec: &VideoSpec, job: Option<&Job<'_>>, options: &Options) -> Vec<Warning> {
+pub(crate) fn of(spec: &VideoSpec, job: Option<&Job<'_>>, options: &Options) -> Vec<Warning> {
     let mut warnings = characters_not_set(spec, options);
     let not_drawn = |message: String| Warning::new(WarningCode::NotDrawn, message);
     let language = language_of(&spec.prompt);
@@ -113,8 +113,12 @@ fn omissions(lost: Lost, short: &[String]) -> Vec<Warning> {
             .or(other)
             .map(|only| format!("The storyboard engine {only}")),
     };
-    let pair = |(word, near): (String, String)| format!("{} as {}", quoted(&word), quoted(&near));
-    let near = unlike(lost.near.into_iter().map(pair).collect());
+    let near = unlike(
+        lost.near
+            .into_iter()
+            .map(|(word, near)| format!("{} as {}", quoted(&word), quoted(&near)))
+            .collect(),
+    );
     let near = listed(&near, str::to_owned)
         .map(|words| format!("The storyboard engine drew something near: {words}."));
     let styles = listed(&unlike(lost.styles), quoted).map(|words| {
@@ -138,17 +142,21 @@ fn counted(
     prompt: &str,
     shortages: impl IntoIterator<Item = Shortage>,
 ) -> Vec<String> {
-    let count = |one: Shortage| {
-        let Shortage {
-            subject,
-            asked,
-            drawn,
-        } = one;
-        let word = word_for(language, prompt, subject);
-        let word = word.unwrap_or_else(|| subject.facts().noun.to_owned());
-        format!("{drawn} of {asked} {}", quoted(&word))
-    };
-    unlike(shortages.into_iter().map(count).collect())
+    unlike(
+        shortages
+            .into_iter()
+            .map(|one| {
+                let Shortage {
+                    subject,
+                    asked,
+                    drawn,
+                } = one;
+                let word = word_for(language, prompt, subject);
+                let word = word.unwrap_or_else(|| subject.facts().noun.to_owned());
+                format!("{drawn} of {asked} {}", quoted(&word))
+            })
+            .collect(),
+    )
 }
 
 /// Each word once.
@@ -208,8 +216,11 @@ fn characters_not_set(spec: &VideoSpec, options: &Options) -> Vec<Warning> {
     if unset.is_empty() {
         return Vec::new();
     }
-    let name = |c: &char| format!("{c} (U+{:04X})", u32::from(*c));
-    let mut names: Vec<String> = unset.iter().take(LISTED_MAX).map(name).collect();
+    let mut names: Vec<String> = unset
+        .iter()
+        .take(LISTED_MAX)
+        .map(|c| format!("{c} (U+{:04X})", u32::from(*c)))
+        .collect();
     if let Some(more) = unset.len().checked_sub(LISTED_MAX).filter(|more| *more > 0) {
         names.push(format!("and {more} more"));
     }

@@ -8,7 +8,7 @@ use super::view::{Map, View};
 
 /// How a wash meets what lies under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meeting {
+pub(crate) enum Meeting {
     /// Hides it.
     Cover,
     /// Adds light to it, never beyond white ("screen").
@@ -17,7 +17,7 @@ pub(super) enum Meeting {
 
 /// A smooth field of colour.
 #[derive(Debug)]
-pub(super) struct Wash {
+pub(crate) struct Wash {
     width: usize,
     height: usize,
     /// `[height][width]`.
@@ -38,18 +38,18 @@ const FAINT: u16 = 16;
 
 /// The part of the stage that a wash covers.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Field {
-    pub(super) left: f32,
-    pub(super) top: f32,
-    pub(super) right: f32,
-    pub(super) bottom: f32,
-    pub(super) pitch: f32,
-    pub(super) depth: f32,
+pub(crate) struct Field {
+    pub(crate) left: f32,
+    pub(crate) top: f32,
+    pub(crate) right: f32,
+    pub(crate) bottom: f32,
+    pub(crate) pitch: f32,
+    pub(crate) depth: f32,
 }
 
 impl Wash {
     /// A wash whose colour at a stage point is `colour(x, y)`.
-    pub(super) fn new(field: Field, meeting: Meeting, colour: impl Fn(f32, f32) -> Rgb) -> Self {
+    pub(crate) fn new(field: Field, meeting: Meeting, colour: impl Fn(f32, f32) -> Rgb) -> Self {
         let width = ((field.right - field.left) / field.pitch).ceil() as usize + 2;
         let height = ((field.bottom - field.top) / field.pitch).ceil() as usize + 2;
         let mut texels = Vec::with_capacity(width * height);
@@ -57,8 +57,11 @@ impl Wash {
             let y = field.top + (row as f32 + 0.5) * field.pitch;
             for column in 0..width {
                 let x = field.left + (column as f32 + 0.5) * field.pitch;
-                let part = |part: u16| if part < FAINT { 0 } else { part };
-                texels.push(colour(x, y).fixed().map(part));
+                texels.push(
+                    colour(x, y)
+                        .fixed()
+                        .map(|part| if part < FAINT { 0 } else { part }),
+                );
             }
         }
         let lit = texels
@@ -86,14 +89,14 @@ impl Wash {
         }
     }
 
-    pub(super) fn pulsing(self, pulse: f32) -> Self {
+    pub(crate) fn pulsing(self, pulse: f32) -> Self {
         Self { pulse, ..self }
     }
 }
 
 /// A wash seen through one view, ready to be laid row by row.
 #[derive(Debug)]
-pub(super) struct Seen<'a> {
+pub(crate) struct Seen<'a> {
     wash: &'a Wash,
     map: Map,
     /// Its light at this time, in 65,536ths.
@@ -103,7 +106,7 @@ pub(super) struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    pub(super) fn new(wash: &'a Wash, view: &View) -> Self {
+    pub(crate) fn new(wash: &'a Wash, view: &View) -> Self {
         let breath = 1.0 - wash.pulse * (0.5 + 0.5 * (view.time_s * 0.9).sin());
         let map = view.map(wash.depth);
         Self {
@@ -116,7 +119,7 @@ impl<'a> Seen<'a> {
     }
 
     /// Lays row `y` of the frame onto `canvas: [width][4] u16`.
-    pub(super) fn lay(&mut self, y: usize, canvas: &mut [u16], scratch: &mut Scratch) {
+    pub(crate) fn lay(&mut self, y: usize, canvas: &mut [u16], scratch: &mut Scratch) {
         let canvas = canvas.as_chunks_mut::<4>().0;
         match self.wash.meeting {
             Meeting::Cover => self.sample(y, canvas),
@@ -154,9 +157,8 @@ impl<'a> Seen<'a> {
         let share = ((at - at.floor()) * 65_535.0) as u16;
         let start = ((0.5 - map.right) / map.scale - wash.left) / wash.pitch - 0.5;
         let across = Across::new(start, &self.step);
-        let row = |row: usize| &wash.texels[row * wash.width..][..wash.width];
         let (above, below) = self.held.pair((upper, lower), out.len(), |at, pixels| {
-            across.read(row(at), 0, 0, pixels);
+            across.read(&wash.texels[at * wash.width..][..wash.width], 0, 0, pixels);
         });
         blend_rows(above, below, share, out);
     }

@@ -8,30 +8,30 @@ use super::view::View;
 
 /// A level sheet of water from the horizon down.
 #[derive(Clone, Debug)]
-pub(super) struct Water {
+pub(crate) struct Water {
     /// Stage row of the far edge.
-    pub(super) horizon: f32,
+    pub(crate) horizon: f32,
     /// Stage row at which it ends.
-    pub(super) bottom: f32,
-    pub(super) depth: f32,
-    pub(super) far: Rgb,
-    pub(super) near: Rgb,
+    pub(crate) bottom: f32,
+    pub(crate) depth: f32,
+    pub(crate) far: Rgb,
+    pub(crate) near: Rgb,
     /// How much of the mirror is covered by the water's own colour, far and near.
-    pub(super) cover: (f32, f32),
+    pub(crate) cover: (f32, f32),
     /// Waver in stage pixels, at the near edge.
-    pub(super) reach: f32,
+    pub(crate) reach: f32,
     /// Radians per second.
-    pub(super) rate: f32,
+    pub(crate) rate: f32,
 }
 
 impl Water {
     /// The first row of the frame that the water covers.
-    pub(super) fn first_row(&self, view: &View) -> usize {
+    pub(crate) fn first_row(&self, view: &View) -> usize {
         view.map(self.depth).y(self.horizon).floor().max(1.0) as usize
     }
 
     /// Lays the water onto those of its rows that are `needed`.
-    pub(super) fn lay(&self, view: &View, canvas: &mut Canvas, needed: impl Fn(usize) -> bool) {
+    pub(crate) fn lay(&self, view: &View, canvas: &mut Canvas, needed: impl Fn(usize) -> bool) {
         let map = view.map(self.depth);
         let horizon = map.y(self.horizon);
         let first = self.first_row(view);

@@ -23,12 +23,13 @@ pub struct Watermark {
 pub fn watermark(text: &str, frame: Size) -> Option<Watermark> {
     let page = Page::watermark(text, frame)?;
     let (left, top, width, pixels) = page.parts();
-    let eight_bits = |value: u16| ((u32::from(value) * 255 + 16_384) >> 15) as u8;
     Some(Watermark {
         left,
         top,
         width,
-        pixels: pixels.map(|pixel| pixel.map(eight_bits)).collect(),
+        pixels: pixels
+            .map(|pixel| pixel.map(|value| ((u32::from(value) * 255 + 16_384) >> 15) as u8))
+            .collect(),
     })
 }
 

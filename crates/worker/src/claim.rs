@@ -35,9 +35,10 @@ pub(crate) async fn claim_until_drain(
 ) -> usize {
     let slots = Arc::new(Semaphore::new(worker.settings.slots.max(1)));
     let mut hints = worker.work.work_hints();
-    let is_alive = || worker.backoff.readiness().standstill() != Some(Standstill::Worker);
     let mut claims = Claims::new(worker.clone(), keeper, shutdown.clone());
-    while !shutdown.is_draining() && is_alive() {
+    while !shutdown.is_draining()
+        && worker.backoff.readiness().standstill() != Some(Standstill::Worker)
+    {
         let first = tokio::select! {
             biased;
             () = shutdown.draining() => break,
@@ -179,7 +180,8 @@ impl Claims {
 /// The order in which queues are asked: urgent ones first, the one that was asked the longest ago before others, and
 /// last those whose engines have no room yet. The others keep their order.
 fn in_turn(queues: &[Queue], now: Duration) -> Vec<usize> {
-    let rank = |place: &usize| {
+    let mut places: Vec<usize> = (0..queues.len()).collect();
+    places.sort_by_cached_key(|place| {
         let Some(berth) = &queues[*place].berth else {
             return (1, Duration::ZERO);
         };
@@ -188,9 +190,7 @@ fn in_turn(queues: &[Queue], now: Duration) -> Vec<usize> {
             (None, Admission::Open) => (1, Duration::ZERO),
             (None, _) => (2, Duration::ZERO),
         }
-    };
-    let mut places: Vec<usize> = (0..queues.len()).collect();
-    places.sort_by_cached_key(rank);
+    });
     places
 }
 

@@ -189,12 +189,12 @@ impl Device {
         match tenant.engine.clone() {
             Maker::Frames(engine) => {
                 let thread = thread::Builder::new().name(format!("unload-{}", tenant.name));
-                let unload = move || {
+                let spawned = thread.spawn(move || {
                     departure.begin();
                     engine.unload();
                     drop(departure);
-                };
-                if let Err(error) = thread.spawn(unload) {
+                });
+                if let Err(error) = spawned {
                     let (device, engine) = (&self.name, &tenant.name);
                     tracing::warn!(device, engine, %error, "no thread to unload an engine, which keeps its room for now");
                     return false;

@@ -98,22 +98,24 @@ impl Run<'_> {
         tracing::warn!(%error, place, "run failed at its place; task requeued for another");
         publish::withdraw(&*worker.blobs, lease).await;
         self.keep(next).await;
-        let release = || worker.work.release(lease, Attempt::Forgiven);
-        insist(self.shutdown, release).await;
+        insist(self.shutdown, || {
+            worker.work.release(lease, Attempt::Forgiven)
+        })
+        .await;
     }
 
     /// Stores what the next attempt must know. Insists, because without it that would follow the
     /// failed job of this one.
     async fn keep(&self, next: &FailedRuns) {
         let (worker, lease) = (self.worker, &self.claim.lease);
-        let renew = || {
+        insist(self.shutdown, || {
             let renewal = Renewal {
                 ticket: Some(next.ticket()),
                 ..Renewal::default()
             };
             worker.work.renew(lease, worker.settings.lease_ms, renewal)
-        };
-        insist(self.shutdown, renew).await;
+        })
+        .await;
     }
 
     /// Ends a run early.

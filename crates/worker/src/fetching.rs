@@ -112,8 +112,13 @@ async fn bring(worker: &Worker, fetch: &Fetch, failures: &HostFailures) -> Optio
     let watch = Stopwatch::start(&worker.clock);
     let gathered = worker.references.gather(tasks, blobs, files, &fetch.task);
     let trail = worker.tracer.trail(fetch.task.trace);
-    let code = |error: &GatherError| error.code(&fetch.task.spec);
-    let gathered = timed(worker, &trail, Stage::Fetch, code, |_| gathered);
+    let gathered = timed(
+        worker,
+        &trail,
+        Stage::Fetch,
+        |error: &GatherError| error.code(&fetch.task.spec),
+        |_| gathered,
+    );
     let fetched = match tokio::time::timeout(LEASE, gathered).await {
         Ok(Ok(_)) => Some(Fetched::AtHand),
         Ok(Err(GatherError::Ended)) => None,

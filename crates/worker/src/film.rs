@@ -68,11 +68,14 @@ pub(crate) async fn film(
 }
 
 async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Result<(), Unmade> {
-    let given = |reference: &OpenedReference| ReferenceFile {
-        path: reference.file.path().to_owned(),
-        media_type: reference.media_type.to_owned(),
-    };
-    let references: Vec<_> = order.references.iter().map(given).collect();
+    let references: Vec<_> = order
+        .references
+        .iter()
+        .map(|reference| ReferenceFile {
+            path: reference.file.path().to_owned(),
+            media_type: reference.media_type.to_owned(),
+        })
+        .collect();
     let source = order.source.as_ref().map(|file| ReferenceFile {
         path: file.path().to_owned(),
         media_type: "video/mp4".to_owned(),

@@ -148,11 +148,11 @@ impl LeaseKeeper {
     /// noticed, and the store may need a while to wake up too. Then it has the length of a lease. A run that goes on for
     /// so long although another worker has its task cannot publish: the store refuses its token.
     fn patience(&self, held: &[(Lease, Arc<Kept>)], now_ms: SteadyMs) -> Duration {
-        let has_run_out = |kept: &Kept| {
-            kept.gone.borrow().is_none() && kept.until_ms.load(Ordering::Acquire) <= now_ms
-        };
         let answered = self.was_answered.load(Ordering::Acquire);
-        let after_pause = answered && held.iter().any(|(_, kept)| has_run_out(kept));
+        let after_pause = answered
+            && held.iter().any(|(_, kept)| {
+                kept.gone.borrow().is_none() && kept.until_ms.load(Ordering::Acquire) <= now_ms
+            });
         let part = if after_pause { 1 } else { 6 };
         Duration::from_millis((self.lease_ms / part).max(1))
     }

@@ -192,8 +192,9 @@ impl Lineup {
     /// The same, whose engines share these devices. Each engine has one device at most.
     pub fn sharing(mut self, devices: impl IntoIterator<Item = Device>) -> Self {
         let devices = devices.into_iter();
-        let waking = |device: Device| Arc::new(device.waking(&self.freed));
-        self.devices = devices.map(waking).collect();
+        self.devices = devices
+            .map(|device| Arc::new(device.waking(&self.freed)))
+            .collect();
         self
     }
 

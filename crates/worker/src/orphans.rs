@@ -323,8 +323,10 @@ async fn orphans(
     tasks: &(impl KnownTasks + ?Sized),
     page: Vec<BlobEntry>,
 ) -> Result<Vec<Orphan>, OrphanError> {
-    let named = |entry: BlobEntry| Some((task_of_file(&entry.key)?, entry));
-    let page: Vec<(TaskId, BlobEntry)> = page.into_iter().filter_map(named).collect();
+    let page: Vec<(TaskId, BlobEntry)> = page
+        .into_iter()
+        .filter_map(|entry| Some((task_of_file(&entry.key)?, entry)))
+        .collect();
     let mut ids: Vec<TaskId> = page.iter().map(|(id, _)| *id).collect();
     ids.sort_unstable();
     ids.dedup();

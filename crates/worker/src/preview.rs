@@ -42,8 +42,10 @@ impl Previews {
             let encoded = self.encoding.try_join_next()?;
             return encoded.ok().flatten();
         }
-        let is_time = |last: &Stopwatch| last.elapsed() >= EVERY;
-        if self.last.as_ref().is_none_or(is_time)
+        if self
+            .last
+            .as_ref()
+            .is_none_or(|last| last.elapsed() >= EVERY)
             && let Some(picture) = preview.take()
         {
             self.last = Some(Stopwatch::start(&self.clock));
@@ -54,12 +56,13 @@ impl Previews {
 
     fn encode(&mut self, picture: Picture) {
         let threads = self.threads.clone();
-        let encode = move || {
-            let size = picture.size;
-            kinora_media::preview(size.width, size.height, &picture.rgb)
-        };
         let encoding = async move {
-            let encoded = threads.run(encode).await;
+            let encoded = threads
+                .run(move || {
+                    let size = picture.size;
+                    kinora_media::preview(size.width, size.height, &picture.rgb)
+                })
+                .await;
             let webp =
                 encoded.inspect_err(|error| tracing::debug!(%error, "encoding a preview stopped"));
             let webp = webp.ok()?;

@@ -19,7 +19,6 @@ pub(crate) fn provenance(
 ) -> Provenance {
     let spec = &task.spec;
     let edited = spec.edit.as_ref().map(|edit| edit.task_id);
-    let draft = || spec.final_of.map(|id| Origin::Draft(id.to_string()));
     let origin = edited.map(|id| Origin::Edited(id.to_string()));
     Provenance {
         source: digital_source(engine, edited.is_some().then(|| script.unwrap_or_default())),
@@ -29,7 +28,7 @@ pub(crate) fn provenance(
         model: spec.model.clone(),
         engine: engine.full_name(),
         id: task.id.to_string(),
-        derived_from: origin.or_else(draft),
+        derived_from: origin.or_else(|| spec.final_of.map(|id| Origin::Draft(id.to_string()))),
     }
 }
 

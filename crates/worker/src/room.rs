@@ -2,11 +2,7 @@
 //! caller passes the time, and does what the room decides. Two things always hold: the engines that are loaded or
 //! still leaving need no more than the budget, and an engine in use never leaves.
 
-mod tenant;
-
 use std::time::Duration;
-
-use self::tenant::{Place, Tenant, Used};
 
 /// How long an engine may take to leave before an operator learns of it.
 const LEAVING_MAX: Duration = Duration::from_secs(30);
@@ -341,3 +337,96 @@ impl Room {
 
 #[cfg(test)]
 mod tests;
+
+// An engine in a [`Room`](super::Room), with its place there.
+
+/// How often the pause before the next invitation doubles at most.
+const DOUBLINGS_MAX: u32 = 3;
+
+/// One engine; the caller refers to it by its index.
+#[derive(Debug)]
+struct Tenant {
+    /// The part of the budget that it takes.
+    need: u64,
+    place: Place,
+    /// When it last had its turn: the store was asked for its tasks.
+    asked: Duration,
+    /// Whether others were to leave for it, and it has begun no run since.
+    is_guest: bool,
+    /// How often in a row others left for it and it began no run.
+    in_vain: u32,
+    /// It gets no invitation before this time.
+    barred_until: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Away,
+    /// Others make room for it, because tasks wait for it.
+    Invited,
+    /// It has room.
+    Loaded {
+        /// Runs, and claims in progress that may become runs.
+        users: usize,
+        /// When its first run began and its last one ended. `None`: so far there were only claims in progress.
+        used: Option<Used>,
+    },
+    /// It is being unloaded: its room is not free yet.
+    Leaving {
+        since: Duration,
+        is_told: bool,
+        /// As while it was loaded; `None` if an earlier process loaded it.
+        used: Option<Used>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Used {
+    first: Duration,
+    last: Duration,
+    /// Whether the store had no further task for it since then.
+    is_unwanted: bool,
+}
+
+impl Tenant {
+    const fn new(need: u64, now: Duration) -> Self {
+        Self {
+            need,
+            place: Place::Away,
+            asked: now,
+            is_guest: false,
+            in_vain: 0,
+            barred_until: Duration::ZERO,
+        }
+    }
+
+    const fn is_loaded(&self) -> bool {
+        matches!(self.place, Place::Loaded { .. })
+    }
+
+    /// The runs of a loaded engine that has no users.
+    const fn idle(&self) -> Option<Used> {
+        match self.place {
+            Place::Loaded { users: 0, used } => used,
+            _ => None,
+        }
+    }
+
+    /// Records that others left for it and it began no run: after each time in a row, it is invited again after twice
+    /// as long a pause, up to a bound.
+    fn note_in_vain(&mut self, now: Duration, pause_min: Duration) {
+        let pause = pause_min.saturating_mul(1 << self.in_vain.min(DOUBLINGS_MAX));
+        self.in_vain = self.in_vain.saturating_add(1);
+        self.barred_until = now.saturating_add(pause);
+    }
+
+    /// The start of its first run; engines without one come last.
+    fn loaded_at(&self) -> Duration {
+        match self.place {
+            Place::Loaded {
+                used: Some(used), ..
+            } => used.first,
+            _ => Duration::MAX,
+        }
+    }
+}

@@ -77,10 +77,16 @@ pub(crate) async fn run_task(
         watch.begin().await;
     }
     let preparing = prepare(&worker, &claim.task, &claim.lease, served.engine.clone());
-    let code = |error: &PrepareError| error.failure(&claim.task.spec).code;
+    let preparing = timed(
+        &worker,
+        &trail,
+        Stage::Prepare,
+        |error: &PrepareError| error.failure(&claim.task.spec).code,
+        |_| preparing,
+    );
     let prepared = tokio::select! {
         biased;
-        prepared = timed(&worker, &trail, Stage::Prepare, code, |_| preparing) => prepared,
+        prepared = preparing => prepared,
         stop = watch.until_stop(None) => return run.give_up(stop).await,
     };
     let prepared = match prepared {
@@ -175,12 +181,18 @@ async fn make_and_publish(
     slot: &mut SlotHold,
 ) -> Result<Artifact, Unmade> {
     let (worker, code) = (watch.worker, Unmade::code);
-    let making = |trail| make(job, watch, trail);
-    let recorded = timed(worker, trail, Stage::Make, code, making).await?;
-    let clearing = |_| clear(recorded, task, watch);
-    let cleared = timed(worker, trail, Stage::Clear, code, clearing).await?;
-    let publishing = |_| publish_watched(watch, cleared, slot);
-    timed(worker, trail, Stage::Publish, code, publishing).await
+    let recorded = timed(worker, trail, Stage::Make, code, |trail| {
+        make(job, watch, trail)
+    })
+    .await?;
+    let cleared = timed(worker, trail, Stage::Clear, code, |_| {
+        clear(recorded, task, watch)
+    })
+    .await?;
+    timed(worker, trail, Stage::Publish, code, |_| {
+        publish_watched(watch, cleared, slot)
+    })
+    .await
 }
 
 /// Makes the video with an engine of either kind, while the lease is held.

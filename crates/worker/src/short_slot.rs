@@ -110,8 +110,10 @@ impl ShortSlot {
     }
 
     fn forget_one(&mut self) {
-        let last = |starts: &VecDeque<Start>| starts.back().map(|start| start.at);
-        let oldest = self.recent.iter().min_by_key(|(_, starts)| last(starts));
+        let oldest = self
+            .recent
+            .iter()
+            .min_by_key(|(_, starts)| starts.back().map(|start| start.at));
         if let Some(project) = oldest.map(|(project, _)| project.clone()) {
             self.recent.remove(&project);
         }

@@ -106,9 +106,8 @@ impl Trust {
             return 0;
         };
         let ends = self.eras.iter().skip(1).map(|next| next.began);
-        let lasted = |ended: SteadyMs| steady_ms.saturating_sub(ended) <= span_ms;
         let earlier = self.eras.iter().zip(ends);
-        let earlier = earlier.filter(|(_, ended)| lasted(*ended));
+        let earlier = earlier.filter(|(_, ended)| steady_ms.saturating_sub(*ended) <= span_ms);
         let lags = earlier.map(|(era, _)| now.offset_ms.saturating_sub(era.least_offset_ms));
         lags.max()
             .and_then(|lag_ms| u64::try_from(lag_ms).ok())

@@ -76,13 +76,13 @@ impl Watch<'_> {
     pub(crate) async fn decide(&self, spec: VideoSpec) {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
-        let renew = || {
+        let stored = retry_unavailable(&never, || {
             self.renew(Renewal {
                 decided: Some(Box::new(spec.clone())),
                 ..self.renewal()
             })
-        };
-        if let Err(error) = retry_unavailable(&never, renew).await {
+        });
+        if let Err(error) = stored.await {
             tracing::warn!(%error, "decided spec not stored");
         }
     }
@@ -92,13 +92,13 @@ impl Watch<'_> {
     pub(crate) async fn warn(&self, warnings: &[Warning]) {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();
-        let renew = || {
+        let stored = retry_unavailable(&never, || {
             self.renew(Renewal {
                 warnings: Some(warnings.to_vec()),
                 ..self.renewal()
             })
-        };
-        if let Err(error) = retry_unavailable(&never, renew).await {
+        });
+        if let Err(error) = stored.await {
             tracing::warn!(%error, "warnings of the engine not stored");
         }
     }

@@ -48,12 +48,11 @@ impl Addresses {
     /// maximum.
     pub(crate) fn take(&self, address: IpAddr) -> Option<AddressPermit> {
         let mut open = self.lock();
-        let is_free = |(network, times): (Network, usize)| {
+        for (network, times) in networks_of(address) {
             let max = self.max.saturating_mul(times).min(self.network_max);
-            open.get(&network).is_none_or(|count| *count < max)
-        };
-        if !networks_of(address).all(is_free) {
-            return None;
+            if open.get(&network).is_some_and(|count| *count >= max) {
+                return None;
+            }
         }
         for (network, _) in networks_of(address) {
             *open.entry(network).or_default() += 1;

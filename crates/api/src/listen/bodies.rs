@@ -221,19 +221,17 @@ impl<H: Unpin> HttpBody for Holding<H> {
         }
         if self.rest.is_empty() {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
-            let is_large = |frame: &Frame<Bytes>| {
-                let data = frame.data_ref();
-                data.is_some_and(|data| data.len() > PIECE_BYTES)
+            let data = match &frame {
+                Some(Ok(frame)) => frame.data_ref(),
+                _ => None,
             };
-            match frame {
-                Some(Ok(frame)) if is_large(&frame) => {
-                    self.rest = frame.into_data().unwrap_or_default();
-                }
-                other => {
-                    if let Some(Ok(_)) = &other {
+            match data {
+                Some(data) if data.len() > PIECE_BYTES => self.rest = data.clone(),
+                _ => {
+                    if let Some(Ok(_)) = &frame {
                         self.note_piece();
                     }
-                    return Poll::Ready(other);
+                    return Poll::Ready(frame);
                 }
             }
         }

@@ -14,7 +14,7 @@ use crate::buffers::{Buffers, Full, Held, Owner};
 use crate::gradual::Gradual;
 
 /// The size below which a head, body or answer is not counted.
-pub(super) const FREE_BYTES: u64 = 16 * 1024;
+const FREE_BYTES: u64 = 16 * 1024;
 /// Counted for a connection that reads more than that: hyper's buffer at its maximum, and the
 /// smaller buffer it grew from.
 const READING_BYTES: u64 = 128 * 1024;

@@ -6,7 +6,7 @@ use kinora_contract::limits::{
     METADATA_VALUE_CHARS_MAX, NEGATIVE_PROMPT_CHARS_MAX, PAGE_LIMIT_MAX, PAGE_LIMIT_MIN,
     PROMPT_CHARS_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN, SEED_MAX, URL_BYTES_MAX,
 };
-use kinora_contract::request::{FIELDS, Field, FieldKey};
+use kinora_contract::request::{FIELDS, FieldKey};
 use kinora_contract::{AspectRatio, Catalog, Features, Priority, Resolution, Size};
 use serde_json::{Map, Value, json};
 
@@ -77,10 +77,9 @@ fn parameter_schema(path: &str, name: &str) -> Option<Value> {
 fn schemas(catalog: &Catalog) -> Value {
     let submit = submit_fields(catalog);
     // In an edit, the path or `video` names the source instead.
-    let is_named = |name: &str| ["draft_task_id", "edit_task_id"].contains(&name);
-    let taken = FIELDS
-        .iter()
-        .filter(|field| field.in_edit() && !is_named(field.name));
+    let taken = FIELDS.iter().filter(|field| {
+        field.in_edit() && !["draft_task_id", "edit_task_id"].contains(&field.name)
+    });
     let taken = taken.map(|field| (field.name.to_owned(), submit[field.name].clone()));
     let mut edit = Value::Object(taken.collect::<Map<_, _>>());
     let prompt = json!({
@@ -109,19 +108,22 @@ fn schemas(catalog: &Catalog) -> Value {
 
 /// The fields of a submit.
 fn submit_fields(catalog: &Catalog) -> Value {
-    let schema = |field: &Field| {
-        let mut schema = submit_field(field.key, catalog);
-        if schema.get("description").is_none() {
-            schema["description"] = json!(field.about());
-        }
-        (field.name.to_owned(), schema)
-    };
-    Value::Object(FIELDS.iter().map(schema).collect())
+    Value::Object(
+        FIELDS
+            .iter()
+            .map(|field| {
+                let mut schema = submit_field(field.key, catalog);
+                if schema.get("description").is_none() {
+                    schema["description"] = json!(field.about());
+                }
+                (field.name.to_owned(), schema)
+            })
+            .collect(),
+    )
 }
 
 /// What the type of a field of a submit does not say.
 fn submit_field(field: FieldKey, catalog: &Catalog) -> Value {
-    let text = |chars: usize, pattern: &str| json!({"type": ["string", "null"], "minLength": 1, "maxLength": chars, "pattern": pattern});
     let urls = |most: fn(&Features) -> u32| {
         let cards = catalog.cards().iter();
         let most = cards.map(|card| most(&card.capabilities.features)).max();
@@ -133,7 +135,9 @@ fn submit_field(field: FieldKey, catalog: &Catalog) -> Value {
     let one_of = |values: Value| or_null(&json!({"type": "string", "enum": values}));
     match field {
         FieldKey::model => json!({"type": "string", "enum": model_names(catalog)}),
-        FieldKey::prompt => text(PROMPT_CHARS_MAX, NOT_BLANK),
+        FieldKey::prompt => {
+            json!({"type": ["string", "null"], "minLength": 1, "maxLength": PROMPT_CHARS_MAX, "NOT_BLANK": NOT_BLANK})
+        }
         FieldKey::negative_prompt => json!({
             "type": ["string", "null"], "maxLength": NEGATIVE_PROMPT_CHARS_MAX,
         }),

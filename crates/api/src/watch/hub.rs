@@ -86,8 +86,7 @@ impl Hub {
         let Some(boxes) = boxes else {
             return;
         };
-        let is_own = |other: &Arc<Mailbox>| Arc::ptr_eq(other, mailbox);
-        if let Some(place) = boxes.iter().position(is_own) {
+        if let Some(place) = boxes.iter().position(|other| Arc::ptr_eq(other, mailbox)) {
             boxes.swap_remove(place);
         }
         if !boxes.is_empty() {
@@ -219,11 +218,10 @@ impl Hub {
             project.told.remove(&id);
             project.put(id, None);
         }
-        let is_remembered = |told: &Told| match told {
+        project.told.retain(|_, told| match told {
             Told::Stands(_) => true,
             Told::Ended(at) => looks.saturating_sub(*at) < LOOKS_REMEMBERED,
-        };
-        project.told.retain(|_, told| is_remembered(told));
+        });
     }
 
     /// Starts a check of everything.

@@ -171,12 +171,14 @@ impl Body for Timed {
     ) -> Poll<Option<Result<Frame<Bytes>, HttpError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.from).poll_frame(context) {
             self.silence = None;
-            let broken = |error| HttpError::new(HttpErrorKind::Interrupted, error);
-            return Poll::Ready(frame.map(|frame| frame.map_err(broken)));
+            return Poll::Ready(frame.map(|frame| {
+                frame.map_err(|error| HttpError::new(HttpErrorKind::Interrupted, error))
+            }));
         }
         let patience = self.patience;
-        let begin = || Box::pin(tokio::time::sleep(patience));
-        let silence = self.silence.get_or_insert_with(begin);
+        let silence = self
+            .silence
+            .get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         silence.as_mut().poll(context).map(|()| {
             let text = format!("no further part of the answer within {patience:.1?}");
             Some(Err(failed(

@@ -123,8 +123,12 @@ impl Address {
         };
         let rest = rest.strip_prefix("//").ok_or_else(wrong)?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        let letter = |c: u8| c.is_ascii_alphanumeric() || b"._-".contains(&c);
-        let segment = |text: &str| !matches!(text, "" | "." | "..") && text.bytes().all(letter);
+        let segment = |text: &str| {
+            !matches!(text, "" | "." | "..")
+                && text
+                    .bytes()
+                    .all(|c| c.is_ascii_alphanumeric() || b"._-".contains(&c))
+        };
         let prefix = prefix.trim_end_matches('/');
         let is_right = (3..=63).contains(&bucket.len())
             && segment(bucket)
@@ -219,11 +223,11 @@ fn host(endpoint: &str, bucket: &str, options: &S3Options) -> Result<String, Blo
         "an endpoint of S3 must be https://HOST or http://HOST, with or without a port",
     );
     let url = Url::parse(endpoint).ok();
-    let is_plain = |url: &Url| {
+    let url = url.filter(|url| {
         let bare = url.query().is_none() && url.fragment().is_none() && url.path() == "/";
-        bare && url.username().is_empty() && url.password().is_none()
-    };
-    let Some(url) = url.filter(|url| url.has_host() && is_plain(url)) else {
+        url.has_host() && bare && url.username().is_empty() && url.password().is_none()
+    });
+    let Some(url) = url else {
         return Err(wrong);
     };
     match url.scheme() {

@@ -97,21 +97,19 @@ impl Hints {
     /// The parties concerned by a task's change from `before` to `after`.
     #[must_use]
     pub fn of(before: Option<&Record>, after: Option<&Record>) -> Self {
-        let was_held = |record: &Record| {
-            record.is_running() || record.is_waiting() && record.references.fetch().is_some()
-        };
         // The start of a fetch concerns nobody.
         let work =
             after.is_some_and(|after| after.is_waiting() && after.references.fetch().is_none());
-        let withdrawn = before.is_some_and(was_held)
-            && match after {
-                None => true,
-                // Only a cancel keeps the lease of the run that it ends.
-                Some(after) if after.is_terminal() => {
-                    after.lease.is_some() || before.is_some_and(Record::is_waiting)
-                }
-                Some(_) => false,
-            };
+        let withdrawn = before.is_some_and(|record| {
+            record.is_running() || record.is_waiting() && record.references.fetch().is_some()
+        }) && match after {
+            None => true,
+            // Only a cancel keeps the lease of the run that it ends.
+            Some(after) if after.is_terminal() => {
+                after.lease.is_some() || before.is_some_and(Record::is_waiting)
+            }
+            Some(_) => false,
+        };
         Self {
             work,
             withdrawn,

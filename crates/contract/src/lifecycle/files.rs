@@ -76,11 +76,13 @@ const AUDIO_ALLOWANCE_BYTES: u64 = 3 << 20;
 /// Charge for a task's references before they are fetched, in bytes.
 pub(crate) fn reference_allowance(task: &Task) -> u64 {
     let references = task.spec.inputs.references();
-    let allowance = |reference: &Reference<'_>| match reference {
-        Reference::Image(_) => IMAGE_ALLOWANCE_BYTES,
-        Reference::Audio(_) => AUDIO_ALLOWANCE_BYTES,
-    };
-    references.iter().map(allowance).sum()
+    references
+        .iter()
+        .map(|reference| match reference {
+            Reference::Image(_) => IMAGE_ALLOWANCE_BYTES,
+            Reference::Audio(_) => AUDIO_ALLOWANCE_BYTES,
+        })
+        .sum()
 }
 
 /// Whether `key` is a file that `task` has, or may still get if it is unfinished.

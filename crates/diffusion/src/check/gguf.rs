@@ -236,10 +236,9 @@ fn finish(
             return broken(format!("{} is too large", location.name));
         };
         data_end = data_end.max(end);
-        let outermost_first = || location.sides.iter().rev().copied().collect();
         let shape = shapes.get(&location.name).cloned();
         tensors.push(Tensor {
-            shape: shape.unwrap_or_else(outermost_first),
+            shape: shape.unwrap_or_else(|| location.sides.iter().rev().copied().collect()),
             name: location.name,
         });
     }

@@ -38,17 +38,16 @@ fn has_part(header: &Header, part: &str) -> bool {
 
 /// One more than the highest index after `part`, which must start the name or follow a dot.
 fn blocks(header: &Header, part: &str) -> u64 {
-    let index = |tensor: &Tensor| {
-        let (place, _) = tensor.name.match_indices(part).find(|(place, _)| {
-            *place == 0 || tensor.name.as_bytes().get(place - 1) == Some(&b'.')
-        })?;
-        let rest = &tensor.name[place + part.len()..];
-        rest.split('.').next()?.parse::<u64>().ok()
-    };
     header
         .tensors
         .iter()
-        .filter_map(index)
+        .filter_map(|tensor| {
+            let (place, _) = tensor.name.match_indices(part).find(|(place, _)| {
+                *place == 0 || tensor.name.as_bytes().get(place - 1) == Some(&b'.')
+            })?;
+            let rest = &tensor.name[place + part.len()..];
+            rest.split('.').next()?.parse::<u64>().ok()
+        })
         .max()
         .map_or(0, |highest| highest.saturating_add(1))
 }

@@ -20,10 +20,11 @@ impl Pictures {
         materials: &Materials,
         control: &Control,
     ) -> Result<Self, EngineError> {
-        let fit = |picture: &Picture| picture::fit(picture, made.crop, made.rendered);
         let given = |given: Option<Given>| {
             let picture = given.and_then(|given| given.of(materials));
-            picture.map(fit).transpose()
+            picture
+                .map(|picture| picture::fit(picture, made.crop, made.rendered))
+                .transpose()
         };
         let control = match (&materials.source, made.control) {
             (Some(source), true) => frames(made, source.as_ref(), control)?,

@@ -54,8 +54,9 @@ impl Native {
         }
         let control = Control::default();
         let listener = Listener::new(1, &control);
-        let open = || callback::during(&listener, None, || Context::open(model.settings()));
-        let context = on_deep_stack(open)?;
+        let context = on_deep_stack(|| {
+            callback::during(&listener, None, || Context::open(model.settings()))
+        })?;
         let context = context.ok_or_else(|| listener.failure("the model could not be opened"))?;
         if !context.makes_video() {
             return Err(EngineError::Failed(
@@ -86,9 +87,11 @@ impl Native {
         };
         let listener = Listener::new(made.steps, control);
         let context = &mut *context;
-        let generate = || context.generate(made, pictures);
-        let make = || callback::during(&listener, Some(previews), generate);
-        let output = on_deep_stack(make)?;
+        let output = on_deep_stack(|| {
+            callback::during(&listener, Some(previews), || {
+                context.generate(made, pictures)
+            })
+        })?;
         if control.cancel.is_cancelled() {
             return Err(EngineError::Cancelled);
         }

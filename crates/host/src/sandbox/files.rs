@@ -135,12 +135,11 @@ fn restrict(confinement: &Confinement) -> Result<RestrictionStatus, RulesetError
 fn devices() -> Vec<PathBuf> {
     let named = DEVICES.iter().map(PathBuf::from);
     let found = fs::read_dir("/dev").into_iter().flatten().flatten();
-    let is_nvidia = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.starts_with("nvidia"))
-    };
     named
-        .chain(found.map(|entry| entry.path()).filter(is_nvidia))
+        .chain(found.map(|entry| entry.path()).filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| name.starts_with("nvidia"))
+        }))
         .collect()
 }
 

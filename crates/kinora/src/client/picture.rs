@@ -107,8 +107,10 @@ impl Picture {
         let mut pixels = vec![0; decoder.output_buffer_size()?];
         decoder.read_image(&mut pixels).ok()?;
         if decoder.has_alpha() {
-            let opaque = |rgba: &[u8]| rgba.first_chunk::<3>().copied().unwrap_or_default();
-            pixels = pixels.chunks_exact(4).flat_map(opaque).collect();
+            pixels = pixels
+                .chunks_exact(4)
+                .flat_map(|rgba| rgba.first_chunk::<3>().copied().unwrap_or_default())
+                .collect();
         }
         Some(Self {
             width,

@@ -79,7 +79,6 @@ fn status(task: &Video) -> String {
 /// Every known field of a task, one per line.
 pub(super) fn details(task: &Video) -> String {
     let time = |seconds: Option<u64>| seconds.map(|seconds| date(seconds * 1000) + " UTC");
-    let number = |number: Option<u64>| number.map(|number| number.to_string());
     let rows = [
         ("id", Some(task.id.clone())),
         ("status", Some(status(task))),
@@ -93,7 +92,10 @@ pub(super) fn details(task: &Video) -> String {
         ("final of", task.draft_task_id.clone()),
         ("edit of", task.edit_task_id.clone()),
         ("priority", task.priority.clone()),
-        ("tasks before it", number(task.queue_position)),
+        (
+            "tasks before it",
+            task.queue_position.map(|position| position.to_string()),
+        ),
         ("created", time(Some(task.created_at))),
         ("started", time(task.started_at)),
         ("finished", time(task.completed_at)),

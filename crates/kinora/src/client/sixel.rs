@@ -28,9 +28,9 @@ pub(super) fn encode(rgb: &[u8], width: usize) -> String {
 
 /// The nearest colour in the cube.
 fn index(rgb: &[u8]) -> usize {
-    let step = |channel: &u8| (usize::from(*channel) * (STEPS - 1) + 127) / 255;
-    rgb.iter()
-        .fold(0, |index, channel| index * STEPS + step(channel))
+    rgb.iter().fold(0, |index, channel| {
+        index * STEPS + ((usize::from(*channel) * (STEPS - 1) + 127) / 255)
+    })
 }
 
 /// Writes up to six rows: one line of sixels per colour, drawn over each other.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kinora_client::{Error, Status, Video};
+use kinora_client::{Error, Status};
 use rustix::termios::tcgetwinsize;
 use serde_json::json;
 
@@ -69,16 +69,15 @@ async fn show(service: &Service, id: &str, as_json: bool) -> Result<(), Failure>
 }
 
 async fn watch(service: &Service, id: &str, as_json: bool) -> Result<(), Failure> {
-    let each = |video: &Video| {
-        if as_json {
-            line(video).map(|line| print(&line))
-        } else {
-            Ok(())
-        }
-    };
     let mut bar = Bar::new();
     let done = watched(id)
-        .follow(service, &mut bar, &mut Signals::of_process()?, each)
+        .follow(service, &mut bar, &mut Signals::of_process()?, |video| {
+            if as_json {
+                line(video).map(|line| print(&line))
+            } else {
+                Ok(())
+            }
+        })
         .await?;
     bar.clear();
     if !as_json {

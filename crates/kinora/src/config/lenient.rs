@@ -10,8 +10,11 @@ use crate::failure::Failure;
 /// Removes from `settings` the engines that this program cannot read, if it runs none. Returns the
 /// reasons.
 pub(super) fn set_aside_engines(settings: &mut Table) -> Vec<String> {
-    let runs = |worker: &Value| worker.get("enabled").and_then(Value::as_bool);
-    if settings.get("worker").and_then(runs) != Some(false) {
+    if settings
+        .get("worker")
+        .and_then(|worker| worker.get("enabled").and_then(Value::as_bool))
+        != Some(false)
+    {
         return Vec::new();
     }
     let Some(Value::Array(engines)) = settings.get_mut("engines") else {

@@ -32,12 +32,11 @@ pub(super) fn token(
     variable: impl Fn(&str) -> Option<String>,
 ) -> Result<Option<String>, Failure> {
     if !name.is_empty() {
-        let missing = || {
+        return variable(name).map(Some).ok_or_else(|| {
             Failure::new(format!(
                 "The variable {name} in {section}.token_variable is not set."
             ))
-        };
-        return variable(name).map(Some).ok_or_else(missing);
+        });
     }
     if path.as_os_str().is_empty() {
         return Ok(None);

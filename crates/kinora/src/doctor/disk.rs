@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use kinora_blobs::Reserve;
+use kinora_blobs::{BlobError, Reserve};
 use rustix::fs::statfs;
 
 use super::finding::Finding;
@@ -113,11 +113,10 @@ pub(super) fn free_space(folder: &Path, bytes_min: u64) -> Finding {
     };
     let free = found.f_bavail.saturating_mul(found.f_bsize as u64);
     let shown = format!("{} MiB free in {}", free >> 20, folder.display());
-    let keeps = |bytes_min| {
-        Reserve::new(vec![folder.to_owned()], bytes_min, Arc::new(SystemClock)).has_room()
-    };
     // Even without a reserve, at least one byte must be free.
-    free_space_of(&shown, bytes_min.max(1), keeps)
+    free_space_of(&shown, bytes_min.max(1), |bytes_min| {
+        Reserve::new(vec![folder.to_owned()], bytes_min, Arc::new(SystemClock)).has_room()
+    })
 }
 
 /// `keeps` returns whether that many bytes would stay free.
@@ -193,17 +192,18 @@ pub(super) fn elsewhere(config: &Config) -> Vec<(&'static str, Finding)> {
 
 /// Whether the results' bucket stores, returns and removes a small object.
 fn bucket(config: &Config) -> Finding {
-    let tried = || {
-        let blobs = kinora_blobs::open(&config.results_url(), &config.s3())?;
-        let mut runtime = tokio::runtime::Builder::new_current_thread();
-        let runtime = runtime.enable_all().build()?;
-        runtime.block_on(blobs.probe())
-    };
     let shown = config.results_shown();
-    match tried() {
+    match try_bucket(config) {
         Ok(()) => Finding::Good(format!("{shown}: put, read and removed")),
         Err(error) => Finding::Bad(format!("{shown}: {error}; see docs/s3.md")),
     }
+}
+
+fn try_bucket(config: &Config) -> Result<(), BlobError> {
+    let blobs = kinora_blobs::open(&config.results_url(), &config.s3())?;
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build()?;
+    runtime.block_on(blobs.probe())
 }
 
 /// Whether two folders are on different file systems.

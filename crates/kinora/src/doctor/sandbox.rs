@@ -3,7 +3,7 @@
 use kinora_engine::Output;
 
 use super::finding::Finding;
-use crate::config::{Config, Engine};
+use crate::config::Config;
 
 /// Tries the sandbox, and looks for engines without one.
 pub(super) fn sandbox(config: &Config) -> Finding {
@@ -13,14 +13,13 @@ pub(super) fn sandbox(config: &Config) -> Finding {
 
 /// Engines whose processes are neither sandboxed nor confined.
 fn open_engines(config: &Config) -> Vec<&str> {
-    let is_open = |engine: &&Engine| {
+    let open = config.engines.iter().filter(|engine| {
         let confined = match engine.settings.output() {
             Output::Frames(frames) => frames.program().and_then(|program| program.confined),
             Output::Films(_) => None,
         };
         confined.is_none() && engine.host.is_some_and(|host| !host.sandbox)
-    };
-    let open = config.engines.iter().filter(is_open);
+    });
     open.map(|engine| &*engine.name).collect()
 }
 

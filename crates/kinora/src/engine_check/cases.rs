@@ -304,22 +304,29 @@ fn other_references(materials: &Materials) -> Vec<(&'static str, Materials)> {
 
 /// A second of a quiet tone.
 fn tone(hz: f32) -> Sound {
-    let angle = |sample: u32| std::f32::consts::TAU * hz * sample as f32 / SAMPLE_RATE_HZ as f32;
     Sound {
         pcm: (0..SAMPLE_RATE_HZ)
-            .flat_map(|sample| [0.1 * angle(sample).sin(); 2])
+            .flat_map(|sample| {
+                [0.1 * (std::f32::consts::TAU * hz * sample as f32 / SAMPLE_RATE_HZ as f32).sin();
+                    2]
+            })
             .collect(),
     }
 }
 
 /// A picture that is dark at the left and brighter to the right.
 fn picture(size: Size, dark: u8) -> Picture {
-    let shade = |at: u64| {
-        dark.saturating_add((at % u64::from(size.width) * 50 / u64::from(size.width)) as u8)
-    };
     Picture {
         size,
-        rgb: (0..size.pixels()).flat_map(|at| [shade(at); 3]).collect(),
+        rgb: (0..size.pixels())
+            .flat_map(|at| {
+                [{
+                    dark.saturating_add(
+                        (at % u64::from(size.width) * 50 / u64::from(size.width)) as u8,
+                    )
+                }; 3]
+            })
+            .collect(),
     }
 }
 

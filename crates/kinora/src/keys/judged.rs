@@ -151,10 +151,8 @@ fn scopes(names: &[String], is_operator: bool) -> Result<Vec<Scope>, Failure> {
 fn models(names: &[String], config: &Config) -> Result<Option<Vec<String>>, Failure> {
     let mut ids: Vec<String> = Vec::new();
     for name in names {
-        let has_name = |model: &&kinora_contract::CardRecord| {
-            model.id == *name || model.aliases.contains(name)
-        };
-        let Some(model) = config.models.iter().find(has_name) else {
+        let mut models = config.models.iter();
+        let Some(model) = models.find(|one| one.id == *name || one.aliases.contains(name)) else {
             let known: Vec<&str> = config.models.iter().map(|one| one.id.as_str()).collect();
             return Err(Failure::new(format!(
                 "The configuration has no model '{}'; it has {}.",

@@ -31,23 +31,25 @@ pub(super) fn table(keys: &[ApiKey], now_ms: u64) -> String {
 /// missing one, and for a limit that the configuration sets.
 pub(super) fn json(keys: &[ApiKey], now_ms: u64) -> String {
     let seconds = |time_ms: Option<u64>| time_ms.map(|time_ms| time_ms / 1000);
-    let object = |one: &ApiKey| {
-        json!({
-            "id": one.key.id,
-            "name": one.key.name,
-            "project": one.key.project,
-            "state": state(one, now_ms),
-            "created_at": one.key.created_at_ms / 1000,
-            "expires_at": seconds(one.key.expires_at_ms),
-            "revoked_at": seconds(one.revoked_at_ms),
-            "last_used_at": seconds(one.last_used_at_ms),
-            "scopes": scopes(one),
-            "models": one.key.models,
-            "requests_per_minute": one.key.requests_per_minute,
-            "unfinished_max": one.key.unfinished_max,
+    let all: Value = keys
+        .iter()
+        .map(|one| {
+            json!({
+                "id": one.key.id,
+                "name": one.key.name,
+                "project": one.key.project,
+                "state": state(one, now_ms),
+                "created_at": one.key.created_at_ms / 1000,
+                "expires_at": seconds(one.key.expires_at_ms),
+                "revoked_at": seconds(one.revoked_at_ms),
+                "last_used_at": seconds(one.last_used_at_ms),
+                "scopes": scopes(one),
+                "models": one.key.models,
+                "requests_per_minute": one.key.requests_per_minute,
+                "unfinished_max": one.key.unfinished_max,
+            })
         })
-    };
-    let all: Value = keys.iter().map(object).collect();
+        .collect();
     format!("{all:#}\n")
 }
 

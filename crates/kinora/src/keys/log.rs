@@ -27,7 +27,8 @@ pub(super) async fn show(args: &LogArgs) -> Result<(), Failure> {
 
 /// One line per action, newest first.
 fn as_table(log: &[KeyAction]) -> String {
-    let row = |entry: &KeyAction| {
+    let mut rows = vec![HEADS.map(str::to_owned)];
+    rows.extend(log.iter().map(|entry| {
         [
             date(entry.at_ms),
             entry.kind.name().to_owned(),
@@ -37,27 +38,27 @@ fn as_table(log: &[KeyAction]) -> String {
             entry.successor.clone().unwrap_or_default(),
             printable(&format!("{}@{}", entry.by.user, entry.by.host)),
         ]
-    };
-    let mut rows = vec![HEADS.map(str::to_owned)];
-    rows.extend(log.iter().map(row));
+    }));
     aligned(&rows)
 }
 
 /// A JSON array with one object per action, newest first.
 fn as_json(log: &[KeyAction]) -> String {
-    let object = |entry: &KeyAction| {
-        json!({
-            "at": entry.at_ms / 1000,
-            "action": entry.kind.name(),
-            "key": entry.key,
-            "name": entry.name,
-            "project": entry.project,
-            "new_key": entry.successor,
-            "user": entry.by.user,
-            "host": entry.by.host,
+    let all: Value = log
+        .iter()
+        .map(|entry| {
+            json!({
+                "at": entry.at_ms / 1000,
+                "action": entry.kind.name(),
+                "key": entry.key,
+                "name": entry.name,
+                "project": entry.project,
+                "new_key": entry.successor,
+                "user": entry.by.user,
+                "host": entry.by.host,
+            })
         })
-    };
-    let all: Value = log.iter().map(object).collect();
+        .collect();
     format!("{all:#}\n")
 }
 

@@ -75,11 +75,12 @@ impl Queue {
 
     /// Waits until all lines that wait now are written, for at most `limit`.
     pub(super) fn flush(&self, limit: Duration) {
-        let unwritten = |waiting: &mut Waiting| waiting.writing || !waiting.bytes.is_empty();
         let flushed = self
             .0
             .written
-            .wait_timeout_while(self.waiting(), limit, unwritten);
+            .wait_timeout_while(self.waiting(), limit, |waiting| {
+                waiting.writing || !waiting.bytes.is_empty()
+            });
         drop(flushed);
     }
 
@@ -141,11 +142,10 @@ impl Queue {
     /// Takes the waiting lines once there are any; returns their number, and how many were dropped
     /// after them. `None` when no more will come.
     fn take(&self, batch: &mut Vec<u8>) -> Option<(u64, u64)> {
-        let idle = |waiting: &mut Waiting| {
+        let waited = self.0.news.wait_while(self.waiting(), |waiting| {
             waiting.asleep = waiting.bytes.is_empty() && !waiting.closing;
             waiting.asleep
-        };
-        let waited = self.0.news.wait_while(self.waiting(), idle);
+        });
         let mut waiting = waited.unwrap_or_else(PoisonError::into_inner);
         if waiting.bytes.is_empty() {
             return None;

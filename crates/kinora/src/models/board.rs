@@ -52,23 +52,25 @@ impl Board {
     /// A row for each source, in their order.
     pub(super) fn new(sources: &[Source]) -> Self {
         let line = Line::new();
-        let row = |source: &Source| {
-            let held = kinora_download::partial_bytes(&source.path);
-            let name = source.path.file_name().unwrap_or_default();
-            Arc::new(Row {
-                name: printable(&name.to_string_lossy()),
-                line,
-                held: AtomicU64::new(held.unwrap_or(0)),
-                whole: AtomicU64::new(source.bytes.unwrap_or(0)),
-                received: AtomicU64::new(0),
-                told: AtomicU64::new(0),
-                is_checked: AtomicBool::new(false),
-            })
-        };
         Self {
             line,
             begun: system::stopwatch(),
-            rows: sources.iter().map(row).collect(),
+            rows: sources
+                .iter()
+                .map(|source| {
+                    let held = kinora_download::partial_bytes(&source.path);
+                    let name = source.path.file_name().unwrap_or_default();
+                    Arc::new(Row {
+                        name: printable(&name.to_string_lossy()),
+                        line,
+                        held: AtomicU64::new(held.unwrap_or(0)),
+                        whole: AtomicU64::new(source.bytes.unwrap_or(0)),
+                        received: AtomicU64::new(0),
+                        told: AtomicU64::new(0),
+                        is_checked: AtomicBool::new(false),
+                    })
+                })
+                .collect(),
         }
     }
 

@@ -82,8 +82,10 @@ fn listed<'c>(config: &Config, model: &'c CardRecord) -> Result<Listed<'c>, Fail
 
 impl Listed<'_> {
     fn present(&self) -> usize {
-        let complete = |(_, state): &&(Weight, State)| matches!(state, State::Complete(_));
-        self.files.iter().filter(complete).count()
+        self.files
+            .iter()
+            .filter(|(_, state)| matches!(state, State::Complete(_)))
+            .count()
     }
 
     fn bytes(&self) -> u64 {
@@ -149,19 +151,21 @@ fn as_text(all: &[Listed<'_>]) -> String {
 
 /// A JSON array with one object for each model.
 fn as_json(all: &[Listed<'_>]) -> String {
-    let object = |listed: &Listed<'_>| {
-        let files: Vec<Value> = listed.files.iter().map(file_object).collect();
-        json!({
-            "model": listed.model.id,
-            "aliases": listed.model.aliases,
-            "engine": listed.engine.name,
-            "kind": listed.engine.told.kind.name,
-            "state": listed.state().code(),
-            "bytes": listed.bytes(),
-            "files": files,
+    let all: Value = all
+        .iter()
+        .map(|listed| {
+            let files: Vec<Value> = listed.files.iter().map(file_object).collect();
+            json!({
+                "model": listed.model.id,
+                "aliases": listed.model.aliases,
+                "engine": listed.engine.name,
+                "kind": listed.engine.told.kind.name,
+                "state": listed.state().code(),
+                "bytes": listed.bytes(),
+                "files": files,
+            })
         })
-    };
-    let all: Value = all.iter().map(object).collect();
+        .collect();
     format!("{all:#}\n")
 }
 

@@ -110,14 +110,14 @@ fn compared(
 /// The GPUs that an engine with these `devices` uses: without any, the first. The error is one that is not listed.
 fn used<'g>(gpus: &'g [Gpu], devices: &[String]) -> Result<impl Iterator<Item = &'g Gpu>, String> {
     let names = devices.iter().flat_map(|entry| entry.split(','));
-    let find = |name: &str| {
+    let mut named: Vec<&Gpu> = Vec::new();
+    for name in names {
         // CUDA takes the beginning of a UUID.
-        let is_it = |gpu: &&Gpu| {
-            gpu.index == name || (name.starts_with("GPU-") && gpu.uuid.starts_with(name))
-        };
-        gpus.iter().find(is_it).ok_or_else(|| name.to_owned())
-    };
-    let named: Vec<&Gpu> = names.map(find).collect::<Result<_, _>>()?;
+        let is_uuid = name.starts_with("GPU-");
+        let mut gpus = gpus.iter();
+        let gpu = gpus.find(|gpu| gpu.index == name || is_uuid && gpu.uuid.starts_with(name));
+        named.push(gpu.ok_or_else(|| name.to_owned())?);
+    }
     let without = if devices.is_empty() {
         gpus.first()
     } else {

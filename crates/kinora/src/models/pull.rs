@@ -139,9 +139,9 @@ fn prepare(sources: &[Source], weights: &Weights) -> Result<(), Failure> {
 }
 
 fn download(weights: &Weights, sources: Vec<Source>) -> Result<Vec<Failure>, Failure> {
-    let wrong = |error: Error| Failure::because("The section [weights] is invalid", error);
     let options = weights.options(certificates()?)?;
-    let downloader = Downloader::new(options).map_err(wrong)?;
+    let downloader = Downloader::new(options)
+        .map_err(|error| Failure::because("The section [weights] is invalid", error))?;
     let downloads_max = weights.downloads_max as usize;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(downloads_max.min(THREADS_MAX))

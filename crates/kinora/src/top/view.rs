@@ -100,7 +100,8 @@ fn queue(overview: &Overview) -> Vec<[String; 4]> {
 
 fn running(tasks: &[RunningTask]) -> Vec<[String; 6]> {
     let heads = ["PROGRESS", "TIME", "MODEL", "PROJECT", "TASK", "WORKER"];
-    let row = |task: &RunningTask| {
+    let mut rows = vec![heads.map(str::to_owned)];
+    rows.extend(tasks.iter().map(|task| {
         [
             format!("{:>3} %", task.progress),
             span(task.since_ms),
@@ -109,9 +110,7 @@ fn running(tasks: &[RunningTask]) -> Vec<[String; 6]> {
             task.id.to_string(),
             printable(&task.worker),
         ]
-    };
-    let mut rows = vec![heads.map(str::to_owned)];
-    rows.extend(tasks.iter().map(row));
+    }));
     rows
 }
 
@@ -119,7 +118,8 @@ fn workers(living: &[LivingWorker]) -> Vec<[String; 7]> {
     let heads = [
         "WORKER", "HOST", "STATE", "BUSY", "SEEN", "ENGINES", "DEVICES",
     ];
-    let row = |one: &LivingWorker| {
+    let mut rows = vec![heads.map(str::to_owned)];
+    rows.extend(living.iter().map(|one| {
         let worker = &one.worker;
         let all = |part: fn(&ServedModel) -> &str| {
             let mut parts: Vec<&str> = worker.models.iter().map(part).collect();
@@ -135,9 +135,7 @@ fn workers(living: &[LivingWorker]) -> Vec<[String; 7]> {
             all(|served| &served.engine),
             all(|served| served.device.as_deref().unwrap_or("auto")),
         ]
-    };
-    let mut rows = vec![heads.map(str::to_owned)];
-    rows.extend(living.iter().map(row));
+    }));
     rows
 }
 

@@ -1,6 +1,6 @@
 //! Webhooks and deliveries for people and programs: an aligned table, or JSON.
 
-use kinora_store::{Attempted, Delivery, DeliveryState, Webhook};
+use kinora_store::{Delivery, DeliveryState, Webhook};
 use serde_json::{Value, json};
 
 use crate::date::date;
@@ -38,19 +38,21 @@ pub(super) fn webhooks_table(webhooks: &[Webhook], now_ms: u64) -> String {
 
 /// An array with one object per webhook, oldest first.
 pub(super) fn webhooks_json(webhooks: &[Webhook], now_ms: u64) -> String {
-    let object = |one: &Webhook| {
-        json!({
-            "id": one.id,
-            "project": one.project,
-            "url": one.url,
-            "state": state(one),
-            "created_at": one.created_at_ms / 1000,
-            "disabled_at": seconds(one.disabled_at_ms),
-            "old_secret_until": seconds(old_until(one, now_ms)),
-            "dropped": one.dropped,
+    let all: Value = webhooks
+        .iter()
+        .map(|one| {
+            json!({
+                "id": one.id,
+                "project": one.project,
+                "url": one.url,
+                "state": state(one),
+                "created_at": one.created_at_ms / 1000,
+                "disabled_at": seconds(one.disabled_at_ms),
+                "old_secret_until": seconds(old_until(one, now_ms)),
+                "dropped": one.dropped,
+            })
         })
-    };
-    let all: Value = webhooks.iter().map(object).collect();
+        .collect();
     format!("{all:#}\n")
 }
 
@@ -78,16 +80,15 @@ pub(super) fn deliveries_table(deliveries: &[Delivery]) -> String {
     let mut rows = vec![heads.map(str::to_owned)];
     rows.extend(deliveries.iter().map(|one| {
         let last = one.last.as_ref();
-        let answer = |last: &Attempted| match &last.answer {
-            Ok(status) => status.to_string(),
-            Err(why) => printable(why),
-        };
         [
             one.number.to_string(),
             one.state.name().to_owned(),
             one.attempts.to_string(),
             last.map_or_else(String::new, |last| date(last.at_ms)),
-            last.map_or_else(String::new, answer),
+            last.map_or_else(String::new, |last| match &last.answer {
+                Ok(status) => status.to_string(),
+                Err(why) => printable(why),
+            }),
             next(one).map_or_else(String::new, date),
             one.event.clone(),
             one.task.clone().unwrap_or_default(),
@@ -99,22 +100,24 @@ pub(super) fn deliveries_table(deliveries: &[Delivery]) -> String {
 
 /// An array with one object per delivery, newest first.
 pub(super) fn deliveries_json(deliveries: &[Delivery]) -> String {
-    let object = |one: &Delivery| {
-        let answer = one.last.as_ref().map(|last| &last.answer);
-        json!({
-            "number": one.number,
-            "event": one.event,
-            "task": one.task,
-            "url": one.url,
-            "state": one.state.name(),
-            "attempts": one.attempts,
-            "last_at": seconds(one.last.as_ref().map(|last| last.at_ms)),
-            "status": answer.and_then(|answer| answer.as_ref().ok()),
-            "error": answer.and_then(|answer| answer.as_ref().err()),
-            "next_at": seconds(next(one)),
+    let all: Value = deliveries
+        .iter()
+        .map(|one| {
+            let answer = one.last.as_ref().map(|last| &last.answer);
+            json!({
+                "number": one.number,
+                "event": one.event,
+                "task": one.task,
+                "url": one.url,
+                "state": one.state.name(),
+                "attempts": one.attempts,
+                "last_at": seconds(one.last.as_ref().map(|last| last.at_ms)),
+                "status": answer.and_then(|answer| answer.as_ref().ok()),
+                "error": answer.and_then(|answer| answer.as_ref().err()),
+                "next_at": seconds(next(one)),
+            })
         })
-    };
-    let all: Value = deliveries.iter().map(object).collect();
+        .collect();
     format!("{all:#}\n")
 }
 
@@ -127,6 +130,7 @@ fn next(delivery: &Delivery) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use kinora_contract::WebhookSecret;
+    use kinora_store::Attempted;
 
     use super::*;
 

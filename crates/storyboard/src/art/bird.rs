@@ -255,10 +255,13 @@ fn on_feet(figure: &mut Figure, rig: &Rig, m: &Moment, t: f32) {
         }
         _ => {}
     }
-    let hip = |leg: &Leg| (leg.hip.0, leg.hip.1 + figure.sunk);
     let bend = |nth: usize| {
         let (leg, step) = (&legs[nth], steps[nth]);
-        leg.reach(hip(leg), (leg.foot.0 + step.0, leg.foot.1 + step.1), false)
+        leg.reach(
+            (leg.hip.0, leg.hip.1 + figure.sunk),
+            (leg.foot.0 + step.0, leg.foot.1 + step.1),
+            false,
+        )
     };
     figure.legs = Some([bend(0), bend(1)]);
 }

@@ -23,58 +23,58 @@ mod vehicle;
 use super::colour::Rgb;
 use super::pen::Pen;
 use super::subject::{Act, Body, Stance, Subject};
-pub(super) use people::head;
+pub(crate) use people::head;
 use rig::{Pose, Rig};
 
 /// The colours of a subject under the scene's light.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Look {
-    pub(super) main: Rgb,
-    pub(super) trim: Rgb,
-    pub(super) dark: Rgb,
-    pub(super) pale: Rgb,
-    pub(super) lamp: Rgb,
-    pub(super) skin: Rgb,
-    pub(super) hair: Rgb,
+pub(crate) struct Look {
+    pub(crate) main: Rgb,
+    pub(crate) trim: Rgb,
+    pub(crate) dark: Rgb,
+    pub(crate) pale: Rgb,
+    pub(crate) lamp: Rgb,
+    pub(crate) skin: Rgb,
+    pub(crate) hair: Rgb,
     /// Whether lamps and windows are lit.
-    pub(super) lit: bool,
+    pub(crate) lit: bool,
     /// Whether snow lies on it.
-    pub(super) snowy: bool,
+    pub(crate) snowy: bool,
     /// The light on all colours, and the air before them.
-    pub(super) light: Rgb,
-    pub(super) haze: Rgb,
+    pub(crate) light: Rgb,
+    pub(crate) haze: Rgb,
     /// Share of the air's colour, 0.0 to 1.0.
-    pub(super) mist: f32,
+    pub(crate) mist: f32,
 }
 
 impl Look {
     /// `colour` under this light and air.
-    pub(super) fn shown(&self, colour: Rgb) -> Rgb {
+    pub(crate) fn shown(&self, colour: Rgb) -> Rgb {
         colour.under(self.light).mix(self.haze, self.mist)
     }
 }
 
 /// A subject's action at an instant.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Moment {
-    pub(super) act: Act,
+pub(crate) struct Moment {
+    pub(crate) act: Act,
     /// Its age, seconds.
-    pub(super) t: f32,
+    pub(crate) t: f32,
     /// Distance that it has covered, in sides of its square. Steps and wheels follow it.
-    pub(super) gone: f32,
+    pub(crate) gone: f32,
     /// Share of the shot that is over, 0.0 to 1.0. Doors and flowers are open at 1.0.
-    pub(super) share: f32,
+    pub(crate) share: f32,
     /// Its number among several of its kind, for variety.
-    pub(super) nth: u8,
+    pub(crate) nth: u8,
     /// The subject that holds it, if any.
-    pub(super) holder: Option<Subject>,
+    pub(crate) holder: Option<Subject>,
 }
 
 /// Hops per second of a jumping figure.
-pub(super) const HOPS_HZ: f32 = 0.8;
+pub(crate) const HOPS_HZ: f32 = 0.8;
 
 /// The row of the square at the subject's position.
-pub(super) fn anchor(subject: Subject) -> f32 {
+pub(crate) fn anchor(subject: Subject) -> f32 {
     match subject.facts().stance {
         Stance::Flies | Stance::Swims | Stance::Hangs => 50.0,
         Stance::Floats => 91.0,
@@ -83,7 +83,7 @@ pub(super) fn anchor(subject: Subject) -> f32 {
 }
 
 /// How far the drawing reaches from its anchor, in sides of the square.
-pub(super) fn reach(subject: Subject) -> f32 {
+pub(crate) fn reach(subject: Subject) -> f32 {
     match subject {
         Subject::Deer | Subject::Giraffe | Subject::Unicorn | Subject::Dinosaur => 1.19,
         Subject::Kangaroo | Subject::Donkey | Subject::Elephant => 1.15,
@@ -112,7 +112,7 @@ pub(super) fn reach(subject: Subject) -> f32 {
 }
 
 /// Draws `subject` as it is at `moment`.
-pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, moment: &Moment) {
+pub(crate) fn draw(pen: &mut Pen, subject: Subject, look: &Look, moment: &Moment) {
     match subject.facts().body {
         Body::Sky => sky::draw(pen, subject, look, moment),
         Body::Person => people::draw(pen, subject, look, moment),

@@ -11,7 +11,7 @@ use crate::subject::{Act, Body, Subject};
 pub(super) type Pixel = [u8; 4];
 
 /// A drawn subject with its anchor in the middle.
-pub(super) struct Trial {
+struct Trial {
     pub(super) side: usize,
     /// Pixels per side of the subject's square.
     pub(super) scale: f32,
@@ -75,9 +75,8 @@ pub(super) fn moment(act: Act, t: f32) -> Moment {
 
 /// All subjects of `body` that are drawn.
 pub(super) fn subjects(body: Body) -> impl Iterator<Item = Subject> {
-    let by_sky = |subject: &Subject| matches!(subject, Subject::Sun | Subject::Moon);
     let all = Subject::ALL.iter().copied();
-    all.filter(move |one| one.facts().body == body && !by_sky(one))
+    all.filter(move |one| one.facts().body == body && !matches!(one, Subject::Sun | Subject::Moon))
 }
 
 /// Draws `subject` on nothing, in a picture of `side` pixels that shows `sides` of its squares.
@@ -127,12 +126,13 @@ impl Trial {
     /// The farthest that a clearly drawn pixel is from the anchor, across or down, in sides of the square.
     pub(super) fn farthest(&self) -> f32 {
         let middle = self.side as f32 * 0.5;
-        let away = |index: usize| {
-            let (x, y) = (index % self.side, index / self.side);
-            let far = |at: usize| (at as f32 + 0.5 - middle).abs();
-            far(x).max(far(y)) / self.scale
-        };
         let drawn = self.pixels.iter().enumerate().filter(|(_, p)| p[3] > 40);
-        drawn.map(|(index, _)| away(index)).fold(0.0, f32::max)
+        drawn
+            .map(|(index, _)| {
+                let (x, y) = (index % self.side, index / self.side);
+                let far = |at: usize| (at as f32 + 0.5 - middle).abs();
+                far(x).max(far(y)) / self.scale
+            })
+            .fold(0.0, f32::max)
     }
 }

@@ -88,8 +88,10 @@ impl Fonts {
         let first = if cluster.contains(EMOJI_STYLE) {
             Some(EMOJI)
         } else {
-            let wide = |c: char| is_wide(c) || self.wide && !c.is_ascii();
-            cluster.chars().any(wide).then_some(CJK)
+            cluster
+                .chars()
+                .any(|c| is_wide(c) || self.wide && !c.is_ascii())
+                .then_some(CJK)
         };
         let fonts = built_in();
         first
@@ -117,8 +119,9 @@ impl Fonts {
 /// whole. An ellipsis joins an Arabic number sign before it, and no font has both.
 pub(super) fn parts(text: &str, fonts: Fonts) -> impl Iterator<Item = &str> {
     clusters(text).flat_map(move |cluster| {
-        let whole = |font: &Font| cluster.chars().all(|c| sets(font, c));
-        let split = fonts.font_of(cluster).is_some_and(|font| !whole(font));
+        let split = fonts
+            .font_of(cluster)
+            .is_some_and(|font| !cluster.chars().all(|c| sets(font, c)));
         cluster.split_inclusive(move |_| split)
     })
 }
@@ -152,10 +155,9 @@ pub(super) fn settle(text: &str, system: bool) -> Settled {
 
 fn pass(settled: &mut Settled, system: bool) {
     // Also removes double spaces around fillers and around characters that an earlier pass removed.
-    let blank = |c: char| c.is_whitespace() || is_filler(c);
     let words: Vec<&str> = settled
         .text
-        .split(blank)
+        .split(|c: char| c.is_whitespace() || is_filler(c))
         .filter(|word| !word.is_empty())
         .collect();
     let text = words.join(" ").replace(char::is_control, "");

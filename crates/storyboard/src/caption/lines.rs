@@ -81,8 +81,10 @@ fn shortened(
         let lines = wrap(&paragraph, room.width);
         (paragraph, lines)
     };
-    let fits = |(_, lines): &(Paragraph, Vec<Range<usize>>)| lines.len() <= room.lines * room.pages;
-    let fitting = ends.into_iter().map(cut).find(fits);
+    let fitting = ends
+        .into_iter()
+        .map(cut)
+        .find(|(_, lines)| lines.len() <= room.lines * room.pages);
     fitting.unwrap_or_else(|| cut(end))
 }
 

@@ -1,7 +1,7 @@
 //! Words over the picture: the shot's text as a caption, and the mark that labels the picture an animatic. It lays out
 //! each page of text once, and per frame only fades it. It does not interpret the words.
 
-pub(super) mod faces;
+pub(crate) mod faces;
 mod fonts;
 mod ink;
 mod lines;
@@ -9,7 +9,7 @@ mod page;
 mod shape;
 mod system;
 
-pub(super) use page::Page;
+pub(crate) use page::Page;
 
 use kinora_contract::Size;
 
@@ -26,13 +26,13 @@ const LINES_MAX: usize = 3;
 
 /// The characters of `text` that captions leave out because no font has them: each once, in order. With `system`
 /// this includes system fonts, otherwise only built-in ones.
-pub(super) fn unset(text: &str, system: bool) -> Vec<char> {
+pub(crate) fn unset(text: &str, system: bool) -> Vec<char> {
     fonts::settle(text, system).unset
 }
 
 /// A line of text as coverage: its width and height in pixels, and `[height][width]`, 0.0 to 1.0; an em is
 /// `size` pixels. Characters that no built-in font has are left out.
-pub(super) fn line(text: &str, size: f32) -> Option<(usize, usize, Vec<f32>)> {
+pub(crate) fn line(text: &str, size: f32) -> Option<(usize, usize, Vec<f32>)> {
     let text = fonts::settle(text, false).text;
     let all = 0..text.len();
     let line = shape::Paragraph::new(text, false).line(&all);
@@ -44,21 +44,21 @@ pub(super) fn line(text: &str, size: f32) -> Option<(usize, usize, Vec<f32>)> {
 
 /// A caption's text, its time, and the areas that it must avoid.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Words<'a> {
-    pub(super) text: &'a str,
+pub(crate) struct Words<'a> {
+    pub(crate) text: &'a str,
     /// First frame, and the frame after the last.
-    pub(super) span: (u32, u32),
+    pub(crate) span: (u32, u32),
     /// Boxes that it must not cover, such as faces: left, top, right and bottom as shares of the frame.
-    pub(super) avoid: &'a [[f32; 4]],
+    pub(crate) avoid: &'a [[f32; 4]],
     /// The row below the mark, if there is one.
-    pub(super) below: usize,
+    pub(crate) below: usize,
     /// Whether system fonts may fill gaps.
-    pub(super) system_fonts: bool,
+    pub(crate) system_fonts: bool,
 }
 
 /// The caption of one shot.
 #[derive(Debug)]
-pub(super) struct Caption {
+pub(crate) struct Caption {
     pages: Vec<Page>,
     start: u32,
     frames: u32,
@@ -68,7 +68,7 @@ pub(super) struct Caption {
 impl Caption {
     /// The caption of `words` in frames of `size`. All its pages have one position: at the bottom, unless they would
     /// cover more of the boxes to avoid there than at the top.
-    pub(super) fn new(words: &Words<'_>, size: Size, fps: u32) -> Self {
+    pub(crate) fn new(words: &Words<'_>, size: Size, fps: u32) -> Self {
         let (start, end) = words.span;
         // Lines are broken on the stage, so that every resolution breaks them alike.
         let (stage, pixels) = stage_of(size);
@@ -107,7 +107,7 @@ impl Caption {
     }
 
     /// Draws the text of `frame` of the clip, with opacity `ink` from 0.0 to 1.0.
-    pub(super) fn lay(&self, frame: u32, ink: f32, canvas: &mut Canvas) {
+    pub(crate) fn lay(&self, frame: u32, ink: f32, canvas: &mut Canvas) {
         let (Some(at), count) = (frame.checked_sub(self.start), self.pages.len() as u32) else {
             return;
         };

@@ -150,14 +150,20 @@ impl Block {
         let mask = self.mask(|line| (width as f32 - line.width * size) * 0.5)?;
         let edge =
             |at: usize, length: usize| (at.min(length - 1 - at) as f32 + 0.5) / (size * 0.55);
-        let plate = |x: usize, y: usize| {
-            let (across, down) = (
-                1.0 - edge(x, width).min(1.0),
-                1.0 - edge(y, height).min(1.0),
-            );
-            PLATE * smooth(0.0, 1.0, 1.0 - across.hypot(down))
-        };
-        Page::of(&mask, (left, top), size, plate, 1.0).within(frame)
+        Page::of(
+            &mask,
+            (left, top),
+            size,
+            |x, y| {
+                let (across, down) = (
+                    1.0 - edge(x, width).min(1.0),
+                    1.0 - edge(y, height).min(1.0),
+                );
+                PLATE * smooth(0.0, 1.0, 1.0 - across.hypot(down))
+            },
+            1.0,
+        )
+        .within(frame)
     }
 }
 

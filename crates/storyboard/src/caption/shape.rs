@@ -71,8 +71,10 @@ fn runs(text: &str, fonts: Fonts) -> Vec<Run> {
         let last = runs.last_mut();
         // Spaces and what is not drawn stay in the font of what stands before them.
         let silent = part.chars().all(is_silent);
-        let spaced = |font: &&Font| font.charmap().map_unicode(' ').is_some();
-        let before = last.as_ref().map(|run| run.font).filter(spaced);
+        let before = last
+            .as_ref()
+            .map(|run| run.font)
+            .filter(|font| font.charmap().map_unicode(' ').is_some());
         let font = if silent {
             before.or_else(|| fonts.font_of("x"))
         } else {
@@ -81,9 +83,8 @@ fn runs(text: &str, fonts: Fonts) -> Vec<Run> {
         let Some(font) = font else {
             continue;
         };
-        let joins = |run: &&mut Run| run.level == level && same(run.font, font);
         match last
-            .filter(joins)
+            .filter(|run| run.level == level && same(run.font, font))
             .and_then(|run| Some((joined(run.script, script)?, run)))
         {
             Some((script, run)) => {
@@ -143,11 +144,15 @@ impl Paragraph {
 
     /// The glyphs of the part `range` as a line of its own.
     pub(super) fn line(&self, range: &Range<usize>) -> Line {
-        let cut = |run: &Run| run.range.start.max(range.start)..run.range.end.min(range.end);
         let parts: Vec<(&Run, Range<usize>)> = self
             .runs
             .iter()
-            .map(|run| (run, cut(run)))
+            .map(|run| {
+                (
+                    run,
+                    run.range.start.max(range.start)..run.range.end.min(range.end),
+                )
+            })
             .filter(|(_, part)| !part.is_empty())
             .collect();
         let levels: Vec<Level> = parts.iter().map(|(run, _)| run.level).collect();

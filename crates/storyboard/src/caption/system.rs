@@ -39,8 +39,9 @@ impl Found {
     }
 
     fn font(&self) -> Option<&Font> {
-        let open = || Font::new(fs::read(&self.path).ok()?, 0);
-        self.font.get_or_init(open).as_ref()
+        self.font
+            .get_or_init(|| Font::new(fs::read(&self.path).ok()?, 0))
+            .as_ref()
     }
 }
 
@@ -60,15 +61,17 @@ fn survey(folders: &[&Path]) -> Vec<Found> {
     for folder in folders {
         walk(folder, DEPTH_MAX, &mut paths);
     }
-    let open = |path: PathBuf| {
-        let covers = coverage(&path)?;
-        Some(Found {
-            path,
-            covers,
-            font: OnceLock::new(),
+    paths
+        .into_iter()
+        .filter_map(|path| {
+            let covers = coverage(&path)?;
+            Some(Found {
+                path,
+                covers,
+                font: OnceLock::new(),
+            })
         })
-    };
-    paths.into_iter().filter_map(open).collect()
+        .collect()
 }
 
 fn walk(folder: &Path, depth: usize, paths: &mut Vec<PathBuf>) {

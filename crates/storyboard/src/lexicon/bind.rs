@@ -4,7 +4,7 @@
 use super::Meaning;
 use super::able::able;
 use super::joint;
-use super::mention::{Bound, Mention};
+use super::reading::{Bound, Mention};
 use super::reading::{Role, Tint};
 use super::scan::Item;
 use super::worn::{Owner, Text};
@@ -184,12 +184,6 @@ impl Bound {
             .checked_sub(1)
             .filter(|before| items[*before].at + items[*before].count == at && !next_touches)
             .filter(|before| paintable(&items[*before]));
-        let next = || {
-            (index + 1..items.len())
-                .take_while(|one| items[*one].at <= end + 3 && !items[*one].is_stop())
-                .take_while(|one| !matches!(items[*one].meanings[..], [Meaning::Colour(_)]))
-                .find(|one| paintable(&items[*one]))
-        };
         // "A cat in blue", "猫是蓝色的".
         let before = || {
             let from = index.saturating_sub(3);
@@ -207,15 +201,22 @@ impl Bound {
         if denied && touched.is_none() {
             return;
         }
-        let target = touched.or_else(next).or_else(before);
+        let target = touched
+            .or_else(|| {
+                (index + 1..items.len())
+                    .take_while(|one| items[*one].at <= end + 3 && !items[*one].is_stop())
+                    .take_while(|one| !matches!(items[*one].meanings[..], [Meaning::Colour(_)]))
+                    .find(|one| paintable(&items[*one]))
+            })
+            .or_else(before);
         let Some(target) = target else {
             self.tints.push(Tint::Whole(colour));
             return;
         };
-        let painted = |one: &Mention| {
+        let named = self.mentions.iter().position(|one| {
             one.item == target && !matches!(one.role.subject, Subject::Sun | Subject::Moon)
-        };
-        if let Some(named) = self.mentions.iter().position(painted) {
+        });
+        if let Some(named) = named {
             for mention in self.of_same_item(named) {
                 mention.role.colour = mention.role.colour.or(Some(colour));
             }

@@ -17,7 +17,7 @@ const fn ink(code: u32) -> Meaning {
 }
 
 /// The keys beside the nouns.
-pub(super) const CONCEPTS: &[(&str, Meaning)] = &[
+const CONCEPTS: &[(&str, Meaning)] = &[
     ("hour-dawn", H(Hour::Dawn)),
     ("hour-day", H(Hour::Day)),
     ("hour-golden", H(Hour::Golden)),
@@ -166,19 +166,21 @@ pub(super) const CONCEPTS: &[(&str, Meaning)] = &[
 
 /// The meanings of `key`; empty for an unknown key.
 pub(super) fn meanings(key: &str) -> Vec<Meaning> {
-    let one = |part: &str| {
-        let concept = CONCEPTS.iter().find(|(name, _)| *name == part);
-        let noun = || {
-            let named =
-                |subject: &&Subject| subject.facts().noun.to_lowercase().replace(' ', "-") == part;
-            Subject::ALL
-                .iter()
-                .find(named)
-                .copied()
-                .map(Meaning::Subject)
-        };
-        concept.map(|(_, meaning)| *meaning).or_else(noun)
-    };
-    let all: Option<Vec<Meaning>> = key.split('&').map(one).collect();
+    let all: Option<Vec<Meaning>> = key
+        .split('&')
+        .map(|part| {
+            let concept = CONCEPTS.iter().find(|(name, _)| *name == part);
+            concept.map(|(_, meaning)| *meaning).or_else(|| {
+                let named = |subject: &&Subject| {
+                    subject.facts().noun.to_lowercase().replace(' ', "-") == part
+                };
+                Subject::ALL
+                    .iter()
+                    .find(named)
+                    .copied()
+                    .map(Meaning::Subject)
+            })
+        })
+        .collect();
     all.unwrap_or_default()
 }

@@ -54,8 +54,9 @@ pub(super) fn detect<'a>(tokens: impl Iterator<Item = &'a str> + Clone) -> Langu
 }
 
 fn of_latin<'a>(tokens: impl Iterator<Item = &'a str> + Clone) -> Language {
-    let score = |language: &Language| {
-        let words = Words::of(*language);
+    // On a tie `max_by_key` returns the last one, so the order is reversed.
+    let best = LATIN.iter().rev().max_by_key(|language| {
+        let words = Words::of(**language);
         let votes = tokens.clone().map(|token| {
             if words.tells(token) {
                 2
@@ -64,8 +65,6 @@ fn of_latin<'a>(tokens: impl Iterator<Item = &'a str> + Clone) -> Language {
             }
         });
         votes.sum::<usize>()
-    };
-    // On a tie `max_by_key` returns the last one, so the order is reversed.
-    let best = LATIN.iter().rev().max_by_key(|language| score(language));
+    });
     best.copied().unwrap_or(Language::English)
 }

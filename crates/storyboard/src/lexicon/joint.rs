@@ -2,7 +2,7 @@
 //! It changes mentions and reads no places.
 
 use super::Meaning;
-use super::mention::{Bound, Mention};
+use super::reading::{Bound, Mention};
 use super::scan::Item;
 use crate::subject::{Act, Body, Stance, Subject};
 
@@ -67,7 +67,6 @@ fn play(mentions: &mut Vec<Mention>) {
 
 /// Puts a driver into the car and a rider onto the horse. A warning names combinations without a drawing.
 fn drive(bound: &mut Bound, items: &[Item]) {
-    let drives = |item: &&Item| DRIVES.contains(&item.written.to_lowercase().as_str());
     let found = bound
         .mentions
         .windows(2)
@@ -77,11 +76,15 @@ fn drive(bound: &mut Bound, items: &[Item]) {
                 return None;
             };
             let between = items.get(who.item + 1..what.item)?;
-            let apart = |item: &Item| item.is_stop() || item.says(Meaning::And);
-            let verb = between.iter().find(drives)?;
+            let verb = between
+                .iter()
+                .find(|item| DRIVES.contains(&item.written.to_lowercase().as_str()))?;
             // Beside a person in the bus an animal rides along.
             let animal = at == 0 && who.role.subject.facts().body == Body::Quadruped;
-            let fits = (animal || is_person(who)) && !between.iter().any(apart);
+            let fits = (animal || is_person(who))
+                && !between
+                    .iter()
+                    .any(|item| item.is_stop() || item.says(Meaning::And));
             fits.then(|| (at, verb.written.clone()))
         });
     let Some((at, verb)) = found else {

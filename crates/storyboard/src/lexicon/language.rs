@@ -161,14 +161,15 @@ fn is_noun_form(language: Language, base: &str, form: &str) -> bool {
 
 /// Without the marks of umlauts and accents.
 fn folded(word: &str) -> String {
-    let plain = |c: char| match c {
-        'ä' | 'á' | 'à' | 'â' | 'ã' => 'a',
-        'ö' | 'ó' | 'ò' | 'ô' | 'õ' => 'o',
-        'ü' | 'ú' | 'ù' | 'û' => 'u',
-        'é' | 'è' | 'ê' => 'e',
-        'í' | 'ì' | 'î' => 'i',
-        'ё' => 'е',
-        other => other,
-    };
-    word.chars().map(plain).collect()
+    word.chars()
+        .map(|c| match c {
+            'ä' | 'á' | 'à' | 'â' | 'ã' => 'a',
+            'ö' | 'ó' | 'ò' | 'ô' | 'õ' => 'o',
+            'ü' | 'ú' | 'ù' | 'û' => 'u',
+            'é' | 'è' | 'ê' => 'e',
+            'í' | 'ì' | 'î' => 'i',
+            'ё' => 'е',
+            other => other,
+        })
+        .collect()
 }

@@ -17,19 +17,15 @@ fn subject(item: &Item) -> Option<Subject> {
 
 /// Reads "a cat on the left of a dog" if these two are all that is shown: the scene can follow it.
 pub(super) fn relate(reading: &mut Reading, items: &[Item]) {
-    let named = |item: &Item| {
-        let beside = |one: &Meaning| match one {
-            Meaning::Beside(way) => Some(*way),
-            Meaning::Way(way @ (Way::Left | Way::Right)) => Some(*way),
+    let found = items.iter().enumerate().find_map(|(index, item)| {
+        item.meanings.iter().find_map(|one| match one {
+            Meaning::Beside(way) | Meaning::Way(way @ (Way::Left | Way::Right)) => {
+                Some((index, *way))
+            }
             _ => None,
-        };
-        item.meanings.iter().find_map(beside)
-    };
-    let Some((index, way)) = items
-        .iter()
-        .enumerate()
-        .find_map(|(index, item)| named(item).map(|way| (index, way)))
-    else {
+        })
+    });
+    let Some((index, way)) = found else {
         return;
     };
     let before: Vec<Subject> = items[..index].iter().filter_map(subject).collect();
@@ -88,17 +84,10 @@ pub(super) fn account(reading: &mut Reading, items: &[Item]) {
 
 /// Whether it names only a place that the scene has not.
 fn is_elsewhere(item: &Item, shown: Option<Place>) -> bool {
-    let with = |place: Place| match shown {
-        Some(Place::Lake | Place::Hills) => place == Place::Mountains,
-        Some(Place::Underwater) => place == Place::Sea,
-        Some(Place::Table) => place == Place::Room,
-        _ => false,
-    };
     let wet = matches!(shown, Some(Place::Sea | Place::Lake | Place::Underwater));
     if item.says(Meaning::Water) {
         return !wet;
     }
-    let other = |one: &Meaning| matches!(one, Meaning::Place(place) if shown != Some(*place) && !with(*place));
     // A beach has sand too.
     if item.says(Meaning::Ground)
         && shown == Some(Place::Sea)
@@ -106,24 +95,40 @@ fn is_elsewhere(item: &Item, shown: Option<Place>) -> bool {
     {
         return false;
     }
-    let only = |one: &Meaning| matches!(one, Meaning::Place(_) | Meaning::Ground | Meaning::Heaven);
-    item.meanings.iter().all(only) && item.meanings.iter().any(other)
+    let mut elsewhere = false;
+    for one in &item.meanings {
+        match one {
+            Meaning::Place(place) => {
+                elsewhere |= shown != Some(*place)
+                    && !(match shown {
+                        Some(Place::Lake | Place::Hills) => *place == Place::Mountains,
+                        Some(Place::Underwater) => *place == Place::Sea,
+                        Some(Place::Table) => *place == Place::Room,
+                        _ => false,
+                    })
+            }
+            Meaning::Ground | Meaning::Heaven => {}
+            // It names more than places.
+            _ => return false,
+        }
+    }
+    elsewhere
 }
 
 /// Whether it is a verb of the camera that moves none.
 fn is_idle(items: &[Item], index: usize) -> bool {
-    let pushes = |one: &Meaning| matches!(one, Meaning::Verb(Verb::Near));
-    items[index].meanings.iter().any(pushes) && moves::framing(items, index).is_none()
+    items[index].says(Meaning::Verb(Verb::Near)) && moves::framing(items, index).is_none()
 }
 
 /// Whether it is a relation that the scene does not show.
 fn is_unrelated(reading: &Reading, items: &[Item], index: usize) -> bool {
     let item = &items[index];
-    let pans = |framing: &Framing| matches!(framing, Framing::PanLeft | Framing::PanRight);
     item.meanings.iter().any(|one| match one {
         Meaning::Beside(_) => reading.order.is_none(),
         Meaning::Way(Way::Left | Way::Right) => {
-            reading.order.is_none() && !reading.framing.iter().any(pans)
+            reading.order.is_none()
+                && !reading.framing.contains(&Framing::PanLeft)
+                && !reading.framing.contains(&Framing::PanRight)
         }
         Meaning::Relation => !holds(items, index),
         _ => false,
@@ -135,21 +140,26 @@ fn holds(items: &[Item], index: usize) -> bool {
     let end = items[index].at + items[index].count;
     let close = items[index + 1..].iter();
     let mut close = close.take_while(|next| next.at < end + NEAR && !next.is_stop());
-    let around = |one: &Meaning| {
-        let sky = Meaning::Subject(Subject::Sun) == *one || Meaning::Subject(Subject::Moon) == *one;
-        sky || matches!(
-            one,
-            Meaning::Place(_) | Meaning::Heaven | Meaning::Hour(_) | Meaning::Weather(_)
-        )
-    };
     // "Mountains in the background".
-    let place = |one: &Meaning| matches!(one, Meaning::Place(_) | Meaning::Heaven);
     let mut behind = items[..index]
         .iter()
         .rev()
         .take_while(|one| !one.is_stop() && one.at + one.count + NEAR > items[index].at);
-    let behind = behind.any(|one| one.meanings.iter().any(place));
+    let behind =
+        behind.any(|one| one.has(|one| matches!(one, Meaning::Place(_) | Meaning::Heaven)));
     let before = items[..index].iter().rev().find_map(subject);
     let flies = before.is_some_and(|one| one.facts().stance == Stance::Flies);
-    behind || close.any(|next| next.meanings.iter().any(around) || flies && subject(next).is_some())
+    behind || close.any(|next| next.has(is_around) || flies && subject(next).is_some())
+}
+
+/// Whether it surrounds the scene: a place, or what is in the sky.
+fn is_around(meaning: &Meaning) -> bool {
+    matches!(
+        meaning,
+        Meaning::Place(_)
+            | Meaning::Heaven
+            | Meaning::Hour(_)
+            | Meaning::Weather(_)
+            | Meaning::Subject(Subject::Sun | Subject::Moon)
+    )
 }

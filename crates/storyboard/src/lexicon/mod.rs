@@ -9,25 +9,22 @@ mod joint;
 mod language;
 mod lost;
 mod meaning;
-mod mention;
 mod moves;
-mod nouns;
-mod place;
 mod read;
 mod reading;
 mod scan;
 mod shapes;
-mod tokens;
 mod words;
 mod worn;
 
-pub(super) use able::able;
-pub(super) use language::Language;
-pub(super) use meaning::{Fade, Framing, Hour, Meaning, Mood, Motion, Season, Verb, Way, Weather};
-pub(super) use place::Place;
+pub(crate) use able::able;
+pub(crate) use language::Language;
+pub(crate) use meaning::{
+    Fade, Framing, Hour, Meaning, Mood, Motion, Place, Season, Verb, Way, Weather,
+};
 #[cfg(test)]
-pub(super) use read::read;
-pub(super) use read::{is_read, language_of, read_as, word_for};
-pub(super) use reading::{Hearing, Lost, Reading, Role, Tint};
-pub(super) use shapes::shapes;
-pub(super) use tokens::is_cjk;
+pub(crate) use read::read;
+pub(crate) use read::{is_read, language_of, read_as, word_for};
+pub(crate) use reading::{Hearing, Lost, Reading, Role, Tint};
+pub(crate) use scan::is_cjk;
+pub(crate) use shapes::shapes;

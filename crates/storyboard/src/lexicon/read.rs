@@ -5,9 +5,9 @@ use super::bind::bind;
 use super::detect::detect;
 use super::language::Language;
 use super::lost::{account, relate};
-use super::mention::Bound;
+use super::reading::Bound;
+use super::scan::tokens;
 use super::scan::{Item, Scan, scan};
-use super::tokens::tokens;
 use super::worn::Text;
 use super::{Fade, Hearing, Hour, Lost, Meaning, Place, Reading, Role, Weather, moves};
 use crate::subject::{Act, Body, Stance, Subject};
@@ -29,8 +29,9 @@ pub(crate) fn language_of(text: &str) -> Language {
 /// The word of `text` for `subject`, as written.
 pub(crate) fn word_for(language: Language, text: &str, subject: Subject) -> Option<String> {
     let mut items = scan(&tokens(text), language).items.into_iter();
-    let names = |item: &Item| !item.denied && item.says(Meaning::Subject(subject));
-    items.find(names).map(|item| item.written)
+    items
+        .find(|item| !item.denied && item.says(Meaning::Subject(subject)))
+        .map(|item| item.written)
 }
 
 /// Reads `text` without the things that `avoid` names.
@@ -50,8 +51,10 @@ pub(crate) fn read_as(language: Language, text: &str, avoid: &str) -> Reading {
         parts,
     } = scan(&tokens, language);
     for item in &mut items {
-        let named = |meaning: &Meaning| !is_quality(meaning) && banned.contains(meaning);
-        item.denied |= item.meanings.iter().any(named);
+        item.denied |= item
+            .meanings
+            .iter()
+            .any(|meaning| !is_quality(meaning) && banned.contains(meaning));
     }
     let colourable = [unknown.as_slice(), parts.as_slice()].concat();
     let written = Text {
@@ -257,7 +260,6 @@ fn yield_city(reading: &mut Reading) {
 /// Resolves conflicts between words.
 fn settle(reading: &mut Reading) {
     let places = reading.places.clone();
-    let both = |a, b| places.contains(&a) && places.contains(&b);
     // The more specific place wins, whatever the order of the words.
     let special = [
         Place::Underwater,
@@ -270,13 +272,17 @@ fn settle(reading: &mut Reading) {
     let water = [Place::Sea, Place::Lake]
         .into_iter()
         .find(|place| places.contains(place));
-    let afloat = |role: &Role| role.subject.facts().stance == Stance::Floats;
-    if let Some(place) = water.filter(|_| reading.roles.iter().any(afloat)) {
+    if let Some(place) = water.filter(|_| {
+        reading
+            .roles
+            .iter()
+            .any(|role| role.subject.facts().stance == Stance::Floats)
+    }) {
         // "A boat on a canal of the city" needs the water.
         reading.place = Some(place);
     } else if let Some(place) = special.into_iter().find(|place| places.contains(place)) {
         reading.place = Some(place);
-    } else if both(Place::Mountains, Place::Lake) {
+    } else if places.contains(&Place::Mountains) && places.contains(&Place::Lake) {
         reading.place = Some(Place::Lake);
     } else if reading.place == Some(Place::Hills) {
         // Any other place is more specific than hills.
@@ -302,8 +308,13 @@ fn settle(reading: &mut Reading) {
     }
     // The table is the scene then, and not one of its figures.
     let lies = reading.roles.iter().any(fits_table);
-    let laid = |role: &Role| fits_table(role) || role.subject == Subject::Table;
-    if lies && reading.shows(Subject::Table) && reading.roles.iter().all(laid) {
+    if lies
+        && reading.shows(Subject::Table)
+        && reading
+            .roles
+            .iter()
+            .all(|role| fits_table(role) || role.subject == Subject::Table)
+    {
         reading.place = Some(Place::Table);
         reading.roles.retain(fits_table);
     }
@@ -311,8 +322,7 @@ fn settle(reading: &mut Reading) {
         // Without any weather the scene would have clouds by chance.
         reading.weather.push(Weather::Clear);
     }
-    let reads = |role: &Role| role.act == Some(Act::Read);
-    if reading.roles.iter().any(reads) {
+    if reading.roles.iter().any(|role| role.act == Some(Act::Read)) {
         // The drawing of a reader includes the book.
         reading.roles.retain(|role| role.subject != Subject::Book);
     }
@@ -322,13 +332,14 @@ fn settle(reading: &mut Reading) {
 
 /// The drawing of an umbrella has a person under it: beside a couple it would be a stranger's.
 fn drop_umbrella(reading: &mut Reading) {
-    let apart = |role: &Role| {
+    let has_others = reading.roles.iter().any(|role| {
         let person = role.subject.facts().body == Body::Person && role.holder.is_none();
         person && role.subject != Subject::Umbrella
-    };
-    if reading.roles.iter().any(apart) {
-        let held = |role: &Role| role.subject != Subject::Umbrella || role.holder.is_some();
-        reading.roles.retain(held);
+    });
+    if has_others {
+        reading
+            .roles
+            .retain(|role| role.subject != Subject::Umbrella || role.holder.is_some());
     }
 }
 
@@ -364,15 +375,15 @@ fn merge_umbrella(roles: &mut Vec<Role>) {
     else {
         return;
     };
-    let person = |role: &Role| {
+    let holder = roles.iter().position(|role| {
         let walks = role.subject.facts().stance == Stance::Walks;
         let apart = matches!(
             role.subject,
             Subject::Umbrella | Subject::Couple | Subject::Crowd | Subject::Rider | Subject::Skier
         );
         role.subject.facts().body == Body::Person && walks && !apart
-    };
-    if let Some(holder) = roles.iter().position(person) {
+    });
+    if let Some(holder) = holder {
         let Role {
             subject,
             count,

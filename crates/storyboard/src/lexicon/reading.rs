@@ -166,11 +166,15 @@ impl Reading {
             self.place = other.place;
             self.places.clone_from(&other.places);
         }
-        let open = |tint: &&Tint| match tint {
-            Tint::Ground(_) | Tint::Place(_) => !moved && self.is_plain(),
-            Tint::Heaven(_) | Tint::Whole(_) => self.is_plain(),
-        };
-        let inherited: Vec<Tint> = other.tints.iter().filter(open).copied().collect();
+        let inherited: Vec<Tint> = other
+            .tints
+            .iter()
+            .filter(|tint| match tint {
+                Tint::Ground(_) | Tint::Place(_) => !moved && self.is_plain(),
+                Tint::Heaven(_) | Tint::Whole(_) => self.is_plain(),
+            })
+            .copied()
+            .collect();
         self.tints.extend(inherited);
         self.mood = self.mood.or(other.mood);
         self.neon |= other.neon && !moved;
@@ -211,13 +215,38 @@ impl Reading {
         }
         let is_toy = |role: &Role| role.subject == Subject::ToyBalloon;
         if let Some(named) = self.role(Subject::Balloon).copied() {
-            let same = |role: &Role| role.colour.is_none() || role.colour == named.colour;
-            self.roles
-                .retain(|role| !(is_toy(role) && role.count == 1 && same(role)));
+            self.roles.retain(|role| {
+                !(is_toy(role)
+                    && role.count == 1
+                    && (role.colour.is_none() || role.colour == named.colour))
+            });
             return;
         }
         for role in self.roles.iter_mut().filter(|role| is_toy(role)) {
             role.subject = Subject::Balloon;
         }
     }
+}
+
+// The subjects that a text names, with their properties.
+
+/// A subject of the text, the item that names it, and its properties.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mention {
+    pub(super) item: usize,
+    pub(super) role: Role,
+    pub(super) counted: bool,
+}
+
+/// The subjects, colours and actions of a text.
+#[derive(Debug, Default)]
+pub(super) struct Bound {
+    pub(super) mentions: Vec<Mention>,
+    pub(super) tints: Vec<Tint>,
+    /// Actions, and as written, without a subject here: a subject of another shot may do them.
+    pub(super) loose: Vec<(Act, String)>,
+    /// Actions, as written, that no subject here can do.
+    pub(super) idle: Vec<String>,
+    /// Colours, sizes and numbers, as written, of things without a drawing.
+    pub(super) unowned: Vec<String>,
 }

@@ -1,11 +1,12 @@
-//! Finds the known phrases of a text in order, longest first, marks the negated ones, and lists unknown words. It
-//! assigns no properties.
+//! Splits a text into words, finds the known phrases in order, longest first, marks the negated ones, and lists
+//! unknown words. It assigns no properties.
+
+use icu_segmenter::WordSegmenter;
+use icu_segmenter::options::WordBreakInvariantOptions;
 
 use super::Meaning;
 use super::able::able;
 use super::language::Language;
-use super::nouns::is_noun;
-use super::tokens::{STOP, Token};
 use super::words::{Entry, Words};
 use crate::subject::{Act, Subject};
 
@@ -39,6 +40,11 @@ impl Item {
 
     pub(super) fn says(&self, meaning: Meaning) -> bool {
         self.meanings.contains(&meaning)
+    }
+
+    /// Whether a meaning of it satisfies `is_it`.
+    pub(super) fn has(&self, is_it: impl FnMut(&Meaning) -> bool) -> bool {
+        self.meanings.iter().any(is_it)
     }
 }
 
@@ -80,8 +86,9 @@ fn number(token: &Token) -> Option<Entry> {
 /// phrase is whole words, or longer than the word that it begins.
 fn phrase(tokens: &[Token], at: usize, words: &Words) -> Option<(Entry, usize)> {
     let end = word_end(tokens, at);
-    let whole = |count: usize| tokens[at + count - 1].ends || at + count > end;
-    longest(tokens, at, words, whole)
+    longest(tokens, at, words, |count| {
+        tokens[at + count - 1].ends || at + count > end
+    })
 }
 
 /// The longest known phrase at `tokens[at..]` among those of the numbers of tokens that are `right`.
@@ -121,8 +128,9 @@ fn parts(tokens: &[Token], at: usize, words: &Words) -> Option<Vec<(usize, Entry
     let mut found: Vec<(usize, Entry, usize)> = Vec::new();
     let mut from = at;
     while from < end {
-        let inside = |count: usize| count > 1 || from + count <= end;
-        match longest(tokens, from, words, inside) {
+        match longest(tokens, from, words, |count| {
+            count > 1 || from + count <= end
+        }) {
             Some((entry, count)) => {
                 found.push((from, entry, count));
                 from += count;
@@ -132,16 +140,17 @@ fn parts(tokens: &[Token], at: usize, words: &Words) -> Option<Vec<(usize, Entry
             None => return None,
         }
     }
-    let names = |entry: &Entry| {
-        let name = |one: &Meaning| {
-            matches!(
-                one,
-                Meaning::Subject(_) | Meaning::Place(_) | Meaning::Act(_)
-            )
-        };
-        entry.meanings.iter().any(name)
-    };
-    let named = found.iter().filter(|(_, entry, _)| names(entry)).count();
+    let named = found
+        .iter()
+        .filter(|(_, entry, _)| {
+            entry.meanings.iter().any(|one| {
+                matches!(
+                    one,
+                    Meaning::Subject(_) | Meaning::Place(_) | Meaning::Act(_)
+                )
+            })
+        })
+        .count();
     (named <= 1).then_some(found)
 }
 
@@ -345,4 +354,211 @@ fn deny(items: &mut [Item]) {
             listed = false;
         }
     }
+}
+
+// Splits a text into words, and into characters in scripts without spaces, where a dictionary says
+// which characters end a word. It knows no meanings.
+
+/// One word of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Token {
+    /// In lower case.
+    pub(super) text: String,
+    /// As it was written.
+    pub(super) written: String,
+    /// Whether it is a character of a script without spaces.
+    pub(super) unspaced: bool,
+    /// Whether a word ends with it: false for a character within one.
+    pub(super) ends: bool,
+}
+
+impl Token {
+    fn of(written: &str) -> Self {
+        Self {
+            text: written.to_lowercase().replace('’', "'"),
+            written: written.to_owned(),
+            unspaced: false,
+            ends: true,
+        }
+    }
+}
+
+/// The token for a sign that ends a clause.
+pub(super) const STOP: &str = ",";
+
+/// Chinese, Japanese and Korean.
+pub(crate) fn is_cjk(c: char) -> bool {
+    matches!(u32::from(c), 0x2e80..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff | 0x20000..=0x3ffff)
+}
+
+/// Scripts that write words without spaces between them. Korean has spaces.
+fn is_unspaced(c: char) -> bool {
+    is_cjk(c) && !matches!(u32::from(c), 0xac00..=0xd7af)
+}
+
+fn is_part(c: char) -> bool {
+    // Unicode does not count Devanagari's joining signs as letters.
+    c.is_alphanumeric() || matches!(c, '\'' | '’' | '-') || matches!(u32::from(c), 0x0900..=0x0963)
+}
+
+pub(super) fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens: Vec<Token> = Vec::new();
+    let mut word = String::new();
+    let flush = |word: &mut String, tokens: &mut Vec<Token>| {
+        let written = std::mem::take(word);
+        let written = written.trim_matches(['-', '\'', '’']);
+        if !written.is_empty() {
+            tokens.push(Token::of(written));
+        }
+    };
+    for c in text.chars() {
+        let stop = matches!(
+            c,
+            '.' | '!'
+                | '?'
+                | ';'
+                | ','
+                | ':'
+                | '。'
+                | '，'
+                | '、'
+                | '！'
+                | '？'
+                | '；'
+                | '：'
+                | '،'
+                | '؛'
+                | '؟'
+                | '।'
+        );
+        if stop || c == '\n' {
+            flush(&mut word, &mut tokens);
+            tokens.push(Token {
+                text: STOP.to_owned(),
+                ..Token::of("")
+            });
+        } else if is_unspaced(c) && c.is_alphanumeric() || c == '·' {
+            flush(&mut word, &mut tokens);
+            tokens.push(Token {
+                unspaced: true,
+                ..Token::of(&c.to_string())
+            });
+        } else if is_part(c) {
+            word.push(c);
+        } else {
+            flush(&mut word, &mut tokens);
+        }
+    }
+    flush(&mut word, &mut tokens);
+    end_words(&mut tokens);
+    tokens
+}
+
+/// Finds the ends of words in each run of characters without spaces.
+fn end_words(tokens: &mut [Token]) {
+    let segmenter = WordSegmenter::new_auto(WordBreakInvariantOptions::default());
+    for run in tokens.chunk_by_mut(|one, next| one.unspaced && next.unspaced) {
+        let text: String = run.iter().map(|token| token.text.as_str()).collect();
+        let ends: Vec<usize> = segmenter.segment_str(&text).collect();
+        let mut at = 0;
+        for token in run.iter_mut().filter(|token| token.unspaced) {
+            at += token.text.len();
+            token.ends = ends.binary_search(&at).is_ok();
+        }
+    }
+}
+
+// Decides by ending and position whether an unknown word is a noun or an action, or else a quality.
+// A warning names either.
+
+/// Maximum number of adjectives between a determiner and its noun.
+const QUALITIES: usize = 3;
+/// Small words with an adjective alone behind them: "it is majestic".
+const JOINS: &str = "is are it make add there es son está están est sont ist sind è sono é são";
+
+/// Whether the unknown word at `tokens[at]` is a noun or an action.
+pub(super) fn is_noun(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
+    let Token { text, written, .. } = &tokens[at];
+    if !language.describes(text) {
+        return true;
+    }
+    let first = at == 0 || tokens[at - 1].text == STOP;
+    // German writes its nouns with capitals.
+    let capital = written.chars().next().is_some_and(char::is_uppercase);
+    if language == Language::German && !first && capital {
+        return true;
+    }
+    opens(tokens, at, words, language) && closes(tokens, at, words, language)
+}
+
+/// Whether a noun phrase may begin before `at` without a noun so far.
+fn opens(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
+    let from = at.saturating_sub(QUALITIES + 1);
+    for token in tokens[from..at].iter().rev() {
+        let text = token.text.as_str();
+        if text == STOP || is_count(words, text) {
+            return true;
+        }
+        if words.tells(text) {
+            return !JOINS.split(' ').any(|join| join == text);
+        }
+        if !is_quality(words, text) && !language.describes(text) {
+            return false;
+        }
+    }
+    at <= QUALITIES
+}
+
+/// Whether a noun phrase ends with the word at `at`.
+fn closes(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
+    let Some(next) = tokens.get(at + 1) else {
+        return at > 0;
+    };
+    let listed = next.text == STOP || says(words, &next.text, Meaning::And);
+    if !listed {
+        let act = words.means(&next.text).is_some_and(|entry| {
+            matches!(entry.meanings[..], [Meaning::Act(_)]) && !language.leads(&next.text)
+        });
+        return act || words.tells(&next.text) || words.links(&next.text);
+    }
+    // "A fantastic, gorgeous cat", but "a picnic, two dogs".
+    let more = tokens.get(at + 2);
+    more.is_none_or(|more| {
+        let text = more.text.as_str();
+        words.tells(text)
+            || is_count(words, text)
+            || !is_quality(words, text) && !language.describes(text)
+    })
+}
+
+fn says(words: &Words, text: &str, meaning: Meaning) -> bool {
+    words
+        .means(text)
+        .is_some_and(|entry| entry.meanings.contains(&meaning))
+}
+
+fn is_count(words: &Words, text: &str) -> bool {
+    text.parse::<u32>().is_ok()
+        || words.means(text).is_some_and(|entry| {
+            let all = entry.meanings.iter();
+            all.copied().all(|one| matches!(one, Meaning::Count(_)))
+        })
+}
+
+/// Whether a known word describes the noun behind it.
+fn is_quality(words: &Words, text: &str) -> bool {
+    words.means(text).is_some_and(|entry| {
+        entry.meanings.iter().all(|meaning| {
+            matches!(
+                meaning,
+                Meaning::Ignore
+                    | Meaning::Style
+                    | Meaning::Colour(_)
+                    | Meaning::Size(_)
+                    | Meaning::Mood(_)
+                    | Meaning::Motion(_)
+                    | Meaning::Weather(_)
+            )
+        })
+    })
 }

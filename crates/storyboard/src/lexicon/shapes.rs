@@ -2,8 +2,8 @@
 //! change more.
 
 use super::language::Language;
+use super::scan::tokens;
 use super::scan::{Item, scan};
-use super::tokens::tokens;
 use super::{Meaning, Place, moves};
 use crate::subject::Subject;
 
@@ -23,8 +23,10 @@ pub(crate) fn shapes(language: Language, text: &str, taken: bool) -> Vec<String>
 
 fn is_shape(items: &[Item], index: usize) -> bool {
     let item = &items[index];
-    let is_air = |one: &Meaning| matches!(one, Meaning::Hour(_) | Meaning::Weather(_));
-    let light = item.meanings.iter().any(is_air);
+    let light = item
+        .meanings
+        .iter()
+        .any(|one| matches!(one, Meaning::Hour(_) | Meaning::Weather(_)));
     let weather = items
         .iter()
         .flat_map(|item| &item.meanings)

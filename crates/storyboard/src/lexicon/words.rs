@@ -31,8 +31,9 @@ impl Entry {
 
     /// Whether it is a thing or a place, whose word is a noun.
     fn is_noun(&self) -> bool {
-        let noun = |one: &Meaning| matches!(one, Meaning::Subject(_) | Meaning::Place(_));
-        self.meanings.iter().any(noun)
+        self.meanings
+            .iter()
+            .any(|one| matches!(one, Meaning::Subject(_) | Meaning::Place(_)))
     }
 }
 
@@ -97,7 +98,7 @@ fn algorithm(language: Language) -> Option<Algorithm> {
 }
 
 /// A word of a file without its marks.
-pub(super) fn unmarked(word: &str) -> &str {
+fn unmarked(word: &str) -> &str {
     let word = word.strip_prefix('~').unwrap_or(word);
     word.strip_suffix('+').unwrap_or(word)
 }
@@ -224,9 +225,12 @@ impl Words {
         let by_stem = |phrase: &str| {
             let stem = self.stems.get(&self.stem_all(phrase))?;
             let entry = stem.entry.clone()?;
-            let form = |base: &String| is_form(self.language?, base, phrase).then_some(());
-            (!entry.is_noun() || stem.phrases.iter().any(|base| form(base).is_some()))
-                .then_some(entry)
+            let is_known = !entry.is_noun()
+                || self.language.is_some_and(|language| {
+                    let mut bases = stem.phrases.iter();
+                    bases.any(|base| is_form(language, base, phrase))
+                });
+            is_known.then_some(entry)
         };
         let found = by_stem(phrase).or_else(|| bare.as_deref().and_then(by_stem))?;
         let plural = found.plural || self.language.is_some_and(|one| one.is_plural(phrase));

@@ -2,9 +2,9 @@
 //! dropped.
 
 use super::language::Language;
-use super::mention::Mention;
+use super::reading::Mention;
 use super::scan::Item;
-use super::tokens::Token;
+use super::scan::Token;
 use crate::subject::Body;
 
 /// Maximum number of tokens between clothes and their wearer.
@@ -130,9 +130,10 @@ impl Text<'_> {
         let after = (end..end + 2).find(|one| self.is_cloth(*one));
         let before = (at.saturating_sub(2)..at).find(|one| self.is_cloth(*one));
         if let Some(cloth) = after.or(before) {
-            let person = |one: &&Mention| one.role.subject.facts().body == Body::Person;
             let away = |one: &Mention| items[one.item].at.abs_diff(cloth);
-            let wearers = mentions.iter().filter(person);
+            let wearers = mentions
+                .iter()
+                .filter(|one| one.role.subject.facts().body == Body::Person);
             let near = wearers.filter(|one| away(one) <= WORN);
             let nearest = near.min_by_key(|one| (items[one.item].at > cloth, away(one)))?;
             let wearer = mentions.iter().position(|one| one.item == nearest.item)?;

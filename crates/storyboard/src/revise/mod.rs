@@ -13,7 +13,7 @@ use parts::{Condition, Parts, Swap};
 
 /// The changes that an edit asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// The things to show.
     wants: Reading,
     /// The things to remove.
@@ -24,14 +24,14 @@ pub(super) struct Change {
 
 /// The place and the hour that a source shows, by its words or by chance.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Settled {
-    pub(super) place: Place,
-    pub(super) hour: Hour,
+pub(crate) struct Settled {
+    pub(crate) place: Place,
+    pub(crate) hour: Hour,
 }
 
 impl Change {
     /// Reads an edit's prompt. The things that its negative prompt `avoid` names are removed.
-    pub(super) fn read(prompt: &str, avoid: &str) -> Self {
+    pub(crate) fn read(prompt: &str, avoid: &str) -> Self {
         let language = language_of(prompt);
         let Parts {
             mut wanted,
@@ -72,7 +72,7 @@ impl Change {
     }
 
     /// The words that are not drawn as they say.
-    pub(super) fn lost(&self) -> Lost {
+    pub(crate) fn lost(&self) -> Lost {
         let mut lost = self.wants.lost.clone();
         let asks = |word: &String| !parts::is_order(&word.to_lowercase());
         lost.missed.retain(asks);
@@ -82,7 +82,7 @@ impl Change {
 
     /// The reading `source` with all changes of the edit. `settled` is the place and the hour that the source shows,
     /// by chance or not: a new hour must not change the place, nor a new place the hour.
-    pub(super) fn revise(&self, source: &Reading, settled: Settled) -> Reading {
+    pub(crate) fn revise(&self, source: &Reading, settled: Settled) -> Reading {
         let wants = &self.wants;
         let mut made = source.clone();
         let moves = !wants.places.is_empty() && wants.place.is_some_and(|at| at != settled.place);
@@ -119,7 +119,7 @@ impl Change {
     }
 
     /// Like [`Change::revise`], but changes only places and things and keeps the source's light and weather.
-    pub(super) fn recast(&self, source: &Reading, settled: Settled) -> Reading {
+    pub(crate) fn recast(&self, source: &Reading, settled: Settled) -> Reading {
         let made = self.revise(source, settled);
         let moves = made.place.or(Some(settled.place)) != source.place.or(Some(settled.place));
         let recast = Reading {
@@ -150,11 +150,14 @@ impl Change {
         let mut made = self.wants.weather.clone();
         // Snow goes with the winter.
         let thaws = self.wants.season.is_some_and(|one| one != Season::Winter);
-        let stays = |one: &&Weather| {
-            let goes = thaws && is_snow(**one) || self.without.weather.contains(one);
-            !goes && !self.wants.weather.iter().any(|new| excludes(*new, **one))
-        };
-        let stay: Vec<Weather> = source.iter().filter(stays).copied().collect();
+        let stay: Vec<Weather> = source
+            .iter()
+            .filter(|one| {
+                let goes = thaws && is_snow(**one) || self.without.weather.contains(one);
+                !goes && !self.wants.weather.iter().any(|new| excludes(*new, **one))
+            })
+            .copied()
+            .collect();
         extend(&mut made, &stay);
         if made.is_empty() && self.without.weather.contains(&Weather::Clouds) {
             // Without any weather the scene would have clouds by chance.
@@ -172,10 +175,11 @@ impl Change {
         made.roles.retain(|role| !(lit && heavenly(role)));
         for (old, new) in &self.replaced {
             let mut new = new.iter();
-            let old = |role: &&mut Role| {
-                role.count > 0 && old.iter().any(|one| one.subject == role.subject)
-            };
-            for (seat, new) in made.roles.iter_mut().filter(old).zip(&mut new) {
+            let seats = made
+                .roles
+                .iter_mut()
+                .filter(|role| role.count > 0 && old.iter().any(|one| one.subject == role.subject));
+            for (seat, new) in seats.zip(&mut new) {
                 let act = seat.act.and_then(|act| able(new.subject, act));
                 *seat = Role {
                     act: new.act.or(act),
@@ -214,19 +218,18 @@ impl Change {
     /// Replaces the colours of things that get a new one.
     fn colour(&self, tints: &mut Vec<Tint>) {
         let wanted = &self.wants.tints;
-        let replaced = |old: &Tint| wanted.iter().any(|new| same_thing(*old, *new));
-        tints.retain(|old| !replaced(old));
+        tints.retain(|old| !wanted.iter().any(|new| same_thing(*old, *new)));
         extend(tints, wanted);
     }
 
     /// The light, colours and weather that the edit asks for.
-    pub(super) fn air(&self) -> Reading {
+    pub(crate) fn air(&self) -> Reading {
         air(&self.wants)
     }
 }
 
 /// The words of an edit that name things to remove.
-pub(super) fn removed_words(prompt: &str) -> String {
+pub(crate) fn removed_words(prompt: &str) -> String {
     let Parts { removed, swaps, .. } = parts::split(prompt);
     let olds = swaps.into_iter().map(|swap| swap.old);
     olds.fold(removed, |all, old| all + ", " + &old)
@@ -292,7 +295,7 @@ fn after(source: &Reading, mut made: Reading) -> Reading {
 }
 
 /// The light, colours and weather of a reading, without place and subjects, for edits of other engines' videos.
-pub(super) fn air(reading: &Reading) -> Reading {
+pub(crate) fn air(reading: &Reading) -> Reading {
     Reading {
         hour: reading.hour,
         weather: reading.weather.clone(),

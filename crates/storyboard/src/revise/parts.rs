@@ -168,10 +168,9 @@ fn joins(verb: &str, word: &str) -> Option<Condition> {
 }
 
 fn always_removes(verb: &str) -> bool {
-    let always = |(verbs, _, condition): &(&str, &str, Condition)| {
-        *condition == Condition::Always && is_one_of(verbs, verb)
-    };
-    SWAPS.iter().any(always)
+    SWAPS
+        .iter()
+        .any(|(verbs, _, condition)| *condition == Condition::Always && is_one_of(verbs, verb))
 }
 
 fn ends(c: char) -> bool {

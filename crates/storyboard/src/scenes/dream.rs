@@ -143,9 +143,6 @@ fn ribbon(stage: &mut Stage<'_>, index: usize, ink: Rgb, pale: Rgb) {
     let tilt = stage.rng.signed() * 0.12;
     let middle = stage.width * 0.5;
     let wave = unit * (0.14 - 0.015 * index as f32);
-    let crest = move |x: f32| {
-        base + wave * cloudy(seed, x / (unit * 0.75), 0.4, 2) * 1.3 + (x - middle) * tilt
-    };
     let side = if index.is_multiple_of(2) { 1.0 } else { -1.0 };
     let drift = unit * (0.06 + 0.06 * near) * side;
     let heave = Heave {
@@ -161,7 +158,9 @@ fn ribbon(stage: &mut Stage<'_>, index: usize, ink: Rgb, pale: Rgb) {
     };
     let edge = ink.mix(pale, 0.4);
     stage.plane(plane, |pen, left, right| {
-        let line = Stage::profile(left, right, 4.0, height * 1.25, crest);
+        let line = Stage::profile(left, right, 4.0, height * 1.25, move |x| {
+            base + wave * cloudy(seed, x / (unit * 0.75), 0.4, 2) * 1.3 + (x - middle) * tilt
+        });
         pen.shape(
             &line,
             Ink::down(

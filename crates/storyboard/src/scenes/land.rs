@@ -26,11 +26,6 @@ pub(super) fn range(stage: &mut Stage<'_>, range: Range, orb: Orb) {
     let (unit, palette) = (stage.unit, stage.palette);
     let depth = 0.12 + 0.5 * range.near;
     let width = unit * (0.62 + 0.2 * range.near);
-    let crest = |x: f32| {
-        let shape = ridged(seed, x / width, 6) - 0.2;
-        let broad = 0.75 + 0.35 * value(seed ^ 9, x / (width * 1.7), 0.2);
-        range.base - range.height * shape.max(0.1) * 1.15 * broad
-    };
     let distance = 0.72 - 0.5 * range.near;
     let shine = if palette.is_dark() { 0.3 } else { 0.14 };
     let rock = palette.rock.tinted(palette.ground, 0.25 * range.near);
@@ -51,9 +46,14 @@ pub(super) fn range(stage: &mut Stage<'_>, range: Range, orb: Orb) {
     let step = 1.0_f32;
     let margin = stage.margin(depth) + unit * 0.3;
     let start = -margin;
-    let crests: Vec<f32> = (0..((stage.width + 2.0 * margin) / step) as usize + 2)
-        .map(|n| crest(start + n as f32 * step))
-        .collect();
+    let columns = 0..((stage.width + 2.0 * margin) / step) as usize + 2;
+    let crests = columns.map(|n| {
+        let x = start + n as f32 * step;
+        let shape = ridged(seed, x / width, 6) - 0.2;
+        let broad = 0.75 + 0.35 * value(seed ^ 9, x / (width * 1.7), 0.2);
+        range.base - range.height * shape.max(0.1) * 1.15 * broad
+    });
+    let crests: Vec<f32> = crests.collect();
     let height_at = |x: f32| {
         let at = ((x - start) / step).clamp(0.0, (crests.len() - 2) as f32);
         let n = at as usize;

@@ -19,17 +19,17 @@ mod trees;
 mod underwater;
 mod weather;
 
-pub(super) use cast::{Kept, Shortage, shortages};
+pub(crate) use cast::{Kept, Shortage, shortages};
 
 use super::lexicon::Place;
 use super::stage::{Plane, Stage};
 use super::{
-    art, colour, events, layer, lexicon, lightning, noise, palette, particles, pen, rng, subject,
-    wash, water,
+    art, events, layer, lexicon, lightning, noise, palette, particles, pen, rng, subject, wash,
+    water,
 };
 
 /// Paints the whole scene onto `stage`.
-pub(super) fn build(stage: &mut Stage<'_>) {
+pub(crate) fn build(stage: &mut Stage<'_>) {
     match stage.place {
         Place::Sea => sea::sea(stage),
         Place::Lake => sea::lake(stage),
@@ -50,6 +50,6 @@ pub(super) fn build(stage: &mut Stage<'_>) {
 }
 
 /// Paints only what falls and drifts before a scene.
-pub(super) fn weather(stage: &mut Stage<'_>) {
+pub(crate) fn weather(stage: &mut Stage<'_>) {
     weather::weather(stage);
 }

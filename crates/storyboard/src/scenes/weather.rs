@@ -56,8 +56,10 @@ fn wind(reading: &Reading) -> f32 {
         (Weather::Wind, 0.26),
         (Weather::Drizzle, 0.04),
     ];
-    let blows = |(weather, _): &&(Weather, f32)| reading.has(*weather);
-    strongest.iter().find(blows).map_or(0.07, |(_, wind)| *wind)
+    strongest
+        .iter()
+        .find(|(weather, _)| reading.has(*weather))
+        .map_or(0.07, |(_, wind)| *wind)
 }
 
 /// Streaks of rain on a square of one unit, and their size.

@@ -172,15 +172,17 @@ pub(super) struct Ambience {
 impl Ambience {
     pub(super) fn new(shots: &[Shot], job: &Job<'_>, rng: &mut Rng) -> Self {
         let (spec, fps) = (job.spec, job.clip.fps);
-        let part = |shot: &Shot| {
-            let Settled { hour, place } = settled(shot, &spec.prompt, spec.seed);
-            Part {
-                start: super::time::samples(shot.start, fps),
-                appears: super::time::samples(shot.appears(), fps),
-                levels: Levels::of(&shot.reading, hour, place),
-            }
-        };
-        let plan: Vec<Part> = shots.iter().map(part).collect();
+        let plan: Vec<Part> = shots
+            .iter()
+            .map(|shot| {
+                let Settled { hour, place } = settled(shot, &spec.prompt, spec.seed);
+                Part {
+                    start: super::time::samples(shot.start, fps),
+                    appears: super::time::samples(shot.appears(), fps),
+                    levels: Levels::of(&shot.reading, hour, place),
+                }
+            })
+            .collect();
         let now = plan.first().map_or_else(Levels::default, |one| one.levels);
         let song = [
             rng.range(2.1, 3.2),

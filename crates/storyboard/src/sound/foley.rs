@@ -6,7 +6,7 @@ use std::f32::consts::TAU;
 use kinora_engine::{Job, SAMPLE_RATE_HZ};
 
 use super::filter::Low;
-use crate::events::{Event, Ground, Kind, events};
+use crate::events::{Ground, Kind, events};
 use crate::rng::Rng;
 use crate::script::Shot;
 
@@ -40,13 +40,12 @@ impl Foley {
         let (spec, fps) = (job.spec, job.clip.fps);
         let heard = |shot: &Shot| {
             let start = super::time::samples(shot.appears(), fps);
-            let at = move |event: Event| {
-                let after = (event.time_s * SAMPLE_RATE_HZ as f32) as usize;
-                (start + after, event.kind)
-            };
             events(shot, &spec.prompt, spec.seed, fps)
                 .into_iter()
-                .map(at)
+                .map(move |event| {
+                    let after = (event.time_s * SAMPLE_RATE_HZ as f32) as usize;
+                    (start + after, event.kind)
+                })
         };
         let mut plan: Vec<(usize, Kind)> = shots.iter().flat_map(heard).collect();
         plan.sort_by_key(|(at, _)| *at);
@@ -77,8 +76,8 @@ impl Foley {
         }
         if over {
             let rate = SAMPLE_RATE_HZ as f32;
-            let lasts = |voice: &Voice| ((at - voice.from) as f32 / rate) < voice.long_s;
-            self.sounding.retain(lasts);
+            self.sounding
+                .retain(|voice| ((at - voice.from) as f32 / rate) < voice.long_s);
         }
         (both[0], both[1])
     }

@@ -17,8 +17,8 @@ use ambience::Ambience;
 use chords::Chords;
 use foley::Foley;
 use time::ease;
-pub(super) use time::samples;
-pub(super) use track::Track;
+pub(crate) use time::samples;
+pub(crate) use track::Track;
 
 /// No sample is louder.
 const PEAK: f32 = 0.7;
@@ -27,7 +27,7 @@ const RAMP_S: f32 = 0.006;
 
 /// The sound of a clip.
 #[derive(Debug)]
-pub(super) enum Sound {
+pub(crate) enum Sound {
     /// Made for the clip.
     Bed(Box<Bed>),
     /// The caller's own.
@@ -38,7 +38,7 @@ pub(super) enum Sound {
 
 impl Sound {
     /// The references where there are any, else what the words of `shots` ask for.
-    pub(super) fn new(job: &Job<'_>, shots: &[Shot]) -> Self {
+    pub(crate) fn new(job: &Job<'_>, shots: &[Shot]) -> Self {
         let clip = job.clip;
         if let Some(track) = Track::lay(&job.materials.audios, samples(clip.frames, clip.fps)) {
             return Self::Laid(track);
@@ -51,7 +51,7 @@ impl Sound {
 
     /// What belongs to the next frame, up to the first `end` samples of each channel:
     /// interleaved stereo.
-    pub(super) fn until(&mut self, end: usize) -> &[f32] {
+    pub(crate) fn until(&mut self, end: usize) -> &[f32] {
         match self {
             Self::Bed(bed) => bed.until(end),
             Self::Laid(track) => track.until(end),
@@ -66,7 +66,7 @@ impl Sound {
 
 /// Chords, ambience and events, made as they are asked for.
 #[derive(Debug)]
-pub(super) struct Bed {
+pub(crate) struct Bed {
     /// `None` when the words want no music.
     chords: Option<Chords>,
     ambience: Ambience,

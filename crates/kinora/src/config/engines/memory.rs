@@ -54,8 +54,10 @@ impl Memory {
             self.decode_gigabytes,
             self.tiled_decode_gigabytes,
         ];
-        let is_size = |size: f64| size.is_finite() && size > 0.0;
-        let is_good = !self.parts_gigabytes.is_empty() && parts.chain(others).all(is_size);
+        let is_good = !self.parts_gigabytes.is_empty()
+            && parts
+                .chain(others)
+                .all(|size| size.is_finite() && size > 0.0);
         (!is_good).then_some("memory: sizes must be above 0, and parts_gigabytes must name a part")
     }
 

@@ -1,12 +1,9 @@
-//! The acts of people on the ground: the posture of a body at an instant. It draws nothing.
+//! The acts of people: each as a posture at an instant.
 
 use std::f32::consts::TAU;
 
-use super::build::Build;
 use super::gait::{self, Gait};
-use super::rest::{stand, wave};
-use super::skeleton::{Limb, Mouth, Posture};
-use super::{afloat, hands};
+use super::skeleton::{Build, Limb, Mouth, Posture};
 use crate::art::{HOPS_HZ, Moment};
 use crate::subject::Act;
 
@@ -28,15 +25,15 @@ pub(super) fn posture(build: &Build, m: &Moment) -> Posture {
         Act::Sleep => sleep(build, m),
         Act::Jump => jump(build, m, hopped),
         Act::Dance => dance(build, m),
-        Act::Eat => hands::eat(build, m),
-        Act::Wave => hands::greet(build, m),
-        Act::Play => hands::play(build, m),
-        Act::Read => hands::read(build, m),
-        Act::Swim => afloat::swim(build, m),
-        Act::Open => hands::open(build, m),
-        Act::Fly | Act::Rise => afloat::fly(build, m),
-        Act::Fall => afloat::fall(build, m),
-        Act::Land => afloat::land(build, m),
+        Act::Eat => eat(build, m),
+        Act::Wave => greet(build, m),
+        Act::Play => play(build, m),
+        Act::Read => read(build, m),
+        Act::Swim => swim(build, m),
+        Act::Open => open(build, m),
+        Act::Fly | Act::Rise => fly(build, m),
+        Act::Fall => fall(build, m),
+        Act::Land => land(build, m),
         Act::Turn => Posture {
             turn: (m.t * 2.2).cos(),
             ..stand(build, m)
@@ -189,5 +186,232 @@ fn dance(build: &Build, m: &Moment) -> Posture {
         },
         mouth: Mouth::Open,
         ..stand(build, m)
+    }
+}
+
+// Postures of standing people with busy hands: eat, wave, play, read, open.
+
+/// From 0.0 to 1.0 and back, smoothly.
+fn pulse(t: f32, hz: f32) -> f32 {
+    0.5 - 0.5 * (t * hz * TAU).cos()
+}
+
+pub(super) fn eat(build: &Build, m: &Moment) -> Posture {
+    let cycle = (m.t * 0.42).fract();
+    let near = pulse(cycle, 1.0).powf(0.6);
+    let (low, high) = (build.chest(64.0, 48.0), build.chest(62.5, 30.0));
+    let to = (
+        low.0 + (high.0 - low.0) * near,
+        low.1 + (high.1 - low.1) * near,
+    );
+    let chews = cycle > 0.55 && wave(m.t, 2.6) > 0.0;
+    Posture {
+        arms: [stand(build, m).arms[0], Limb::To(to.0, to.1)],
+        nod: 4.0 * near,
+        mouth: match (near > 0.8, chews) {
+            (true, _) => Mouth::Open,
+            (_, true) => Mouth::Oh,
+            _ => Mouth::Smile,
+        },
+        ..stand(build, m)
+    }
+}
+
+fn greet(build: &Build, m: &Moment) -> Posture {
+    Posture {
+        arms: [
+            stand(build, m).arms[0],
+            Limb::Turn(116.0 + 4.0 * wave(m.t, 1.3), 38.0 + 20.0 * wave(m.t, 1.3)),
+        ],
+        nod: -2.0 + 2.0 * wave(m.t, 0.65),
+        mouth: Mouth::Open,
+        ..stand(build, m)
+    }
+}
+
+pub(super) fn play(build: &Build, m: &Moment) -> Posture {
+    let beat = wave(m.t, 0.9);
+    let strum = build.chest(48.0, 54.0 + 3.6 * wave(m.t, 1.8));
+    let fret = build.chest(72.0 + 2.4 * wave(m.t, 0.3), 40.6);
+    let still = stand(build, m);
+    let row = build.ankle_row();
+    Posture {
+        hip: (1.2 * beat, 0.6),
+        lean: 1.6 * beat,
+        nod: 5.0 * wave(m.t, 0.9) + 4.0,
+        arms: [
+            Limb::To(strum.0 + 1.2 * beat, strum.1),
+            Limb::To(fret.0 + 1.2 * beat, fret.1),
+        ],
+        legs: [still.legs[0], Limb::To(50.0 + build.hips() + 3.0, row)],
+        feet: [0.0, 9.0 * wave(m.t, 1.8).max(0.0)],
+        ..still
+    }
+}
+
+pub(super) fn read(build: &Build, m: &Moment) -> Posture {
+    let near = build.chest(61.0, 46.0);
+    let far = build.chest(67.5, 44.6);
+    Posture {
+        arms: [Limb::To(near.0, near.1), Limb::To(far.0, far.1)],
+        nod: 9.0 + 1.2 * wave(m.t, 0.2),
+        ..stand(build, m)
+    }
+}
+
+pub(super) fn open(build: &Build, m: &Moment) -> Posture {
+    let share = (m.share * 2.2).clamp(0.0, 1.0);
+    let wide = share * share * (3.0 - 2.0 * share);
+    Posture {
+        lean: 4.0 - 5.0 * wide,
+        arms: [
+            Limb::Turn(64.0 - 128.0 * wide, 16.0),
+            Limb::Turn(80.0 + 12.0 * wide + 2.0 * wave(m.t, 0.4), 14.0),
+        ],
+        mouth: if wide > 0.6 {
+            Mouth::Open
+        } else {
+            Mouth::Smile
+        },
+        ..stand(build, m)
+    }
+}
+
+// The posture of people at rest, from which other postures start. It draws nothing.
+
+pub(super) fn wave(t: f32, hz: f32) -> f32 {
+    (t * hz * TAU).sin()
+}
+
+/// Breathes, shifts its weight and looks around.
+pub(super) fn stand(build: &Build, m: &Moment) -> Posture {
+    let sway = wave(m.t, 0.13);
+    let row = build.ankle_row();
+    let breath = wave(m.t, 0.3);
+    Posture {
+        hip: (sway * 0.7, 0.12),
+        lean: 0.6 * wave(m.t, 0.11),
+        nod: 2.6 * wave(m.t, 0.17),
+        arms: [
+            Limb::Turn(-7.0 + 1.6 * breath, 13.0 + 2.0 * sway),
+            Limb::Turn(7.0 - 1.6 * breath, 12.0 - 2.0 * sway),
+        ],
+        legs: [
+            Limb::To(50.0 - build.hips() - 0.6, row),
+            Limb::To(50.0 + build.hips() + 0.8, row),
+        ],
+        feet: [0.0; 2],
+        tip: 0.0,
+        turn: 1.0,
+        asleep: false,
+        mouth: Mouth::Smile,
+        breath,
+    }
+}
+
+// Postures off the ground: swimming, flying, floating without weight, falling and landing.
+
+/// The crawl, at the water line of the feet's row.
+pub(super) fn swim(build: &Build, m: &Moment) -> Posture {
+    let turn = m.t * TAU * 0.62;
+    let arm = |turn: f32| {
+        let degrees = -turn.to_degrees().rem_euclid(360.0) + 180.0;
+        // Bent while it moves forward above the water.
+        Limb::Turn(degrees, 14.0 + 26.0 * (-turn.sin()).max(0.0))
+    };
+    let kick = |turn: f32| Limb::Turn(13.0 * (turn * 2.0).sin() - 3.0, 9.0);
+    Posture {
+        hip: (-8.0, 101.0 - build.pelvis_row() + wave(m.t, 0.62)),
+        lean: -8.0 - build.stoop,
+        nod: -46.0,
+        arms: [arm(turn), arm(turn + TAU * 0.5)],
+        legs: [kick(turn), kick(turn + TAU * 0.25)],
+        feet: [-62.0; 2],
+        tip: 82.0 + 3.0 * wave(m.t, 0.62),
+        ..stand(build, m)
+    }
+}
+
+pub(super) fn fly(build: &Build, m: &Moment) -> Posture {
+    let drift = wave(m.t, 0.35);
+    let upright = m.act == Act::Rise;
+    Posture {
+        hip: (-4.0, if upright { -2.0 } else { -8.0 }),
+        lean: -4.0,
+        nod: if upright { -14.0 } else { -34.0 },
+        arms: [
+            Limb::Turn(-62.0 + 7.0 * drift, -8.0),
+            Limb::Turn(146.0 - 5.0 * drift, 6.0),
+        ],
+        legs: [
+            Limb::Turn(-7.0 + 4.0 * drift, 12.0),
+            Limb::Turn(5.0 - 4.0 * drift, 9.0),
+        ],
+        feet: [-50.0; 2],
+        tip: if upright { 8.0 } else { 56.0 } + 3.0 * drift,
+        mouth: Mouth::Open,
+        ..stand(build, m)
+    }
+}
+
+/// Weightless: limbs drift, the body slowly tumbles back and forth.
+pub(super) fn float(build: &Build, m: &Moment) -> Posture {
+    let drift = |rate: f32, phase: f32| (m.t * rate * TAU + phase).sin();
+    Posture {
+        hip: (1.5 * drift(0.07, 0.0), -6.0 + 1.5 * drift(0.09, 1.0)),
+        lean: 5.0 + 4.0 * drift(0.1, 2.0),
+        nod: -4.0 + 5.0 * drift(0.08, 0.5),
+        arms: [
+            Limb::Turn(
+                -58.0 + 16.0 * drift(0.13, 0.0),
+                34.0 + 12.0 * drift(0.11, 1.0),
+            ),
+            Limb::Turn(
+                74.0 + 16.0 * drift(0.12, 2.2),
+                30.0 + 14.0 * drift(0.1, 0.3),
+            ),
+        ],
+        legs: [
+            Limb::Turn(
+                -4.0 + 10.0 * drift(0.11, 0.8),
+                36.0 + 9.0 * drift(0.09, 2.0),
+            ),
+            Limb::Turn(36.0 + 9.0 * drift(0.1, 1.9), 46.0 + 10.0 * drift(0.12, 0.2)),
+        ],
+        feet: [-26.0, -12.0],
+        tip: 10.0 + 12.0 * drift(0.06, 0.4),
+        ..stand(build, m)
+    }
+}
+
+pub(super) fn fall(build: &Build, m: &Moment) -> Posture {
+    let flail = wave(m.t, 1.1);
+    Posture {
+        hip: (0.0, -4.0),
+        arms: [
+            Limb::Turn(-128.0 + 20.0 * flail, -20.0),
+            Limb::Turn(132.0 + 20.0 * flail, 20.0),
+        ],
+        legs: [
+            Limb::Turn(-16.0 - 12.0 * flail, 30.0),
+            Limb::Turn(34.0 - 12.0 * flail, 36.0),
+        ],
+        feet: [-20.0; 2],
+        tip: -8.0 + 6.0 * flail,
+        mouth: Mouth::Oh,
+        ..stand(build, m)
+    }
+}
+
+pub(super) fn land(build: &Build, m: &Moment) -> Posture {
+    let air = (1.0 - m.share * 1.25).clamp(0.0, 1.0);
+    let still = stand(build, m);
+    Posture {
+        hip: (0.0, 0.5 + 4.0 * air * build.leg),
+        arms: [
+            Limb::Turn(-7.0 - 80.0 * air, 12.0),
+            Limb::Turn(7.0 + 80.0 * air, 12.0),
+        ],
+        ..still
     }
 }

@@ -2,7 +2,7 @@
 
 use std::f32::consts::{PI, TAU};
 
-use super::build::Build;
+use super::skeleton::Build;
 use super::skeleton::Limb;
 
 /// A gait.

@@ -2,17 +2,13 @@
 //! body.
 
 mod acts;
-mod afloat;
-mod build;
 mod cloth;
 mod figure;
 mod gait;
 mod groups;
-mod hands;
 mod mounts;
 mod odd;
 mod outfit;
-mod rest;
 mod skeleton;
 #[cfg(test)]
 mod tests;
@@ -20,9 +16,9 @@ mod tests;
 use super::{Look, Moment};
 use crate::pen::Pen;
 use crate::subject::{Act, Subject};
-use build::Build;
 use figure::Figure;
 use outfit::{Outfit, outfit};
+use skeleton::Build;
 use skeleton::{Limb, Posture, Skeleton};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
@@ -107,7 +103,7 @@ fn dressed(subject: Subject, look: &Look) -> Look {
 fn held(subject: Subject, worn: &Outfit, m: &Moment) -> Posture {
     let build = &worn.build;
     let posture = match (subject, m.act) {
-        (Subject::Astronaut, Act::Fly | Act::Swim | Act::Fall) => afloat::float(build, m),
+        (Subject::Astronaut, Act::Fly | Act::Swim | Act::Fall) => acts::float(build, m),
         (Subject::Diver, Act::Swim | Act::Stand | Act::Walk | Act::Fly | Act::Move) => {
             mounts::dive(build, m)
         }

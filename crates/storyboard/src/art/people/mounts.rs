@@ -5,11 +5,10 @@ use std::f32::consts::{PI, TAU};
 use tiny_skia::Transform;
 
 use super::acts;
-use super::build::Build;
 use super::figure::{self, Figure};
 use super::gait::{self, Gait};
 use super::outfit::outfit;
-use super::rest;
+use super::skeleton::Build;
 use super::skeleton::{Limb, Mouth, Posture, Skeleton};
 use crate::art::{Look, Moment};
 use crate::colour::Rgb;
@@ -82,7 +81,7 @@ fn cyclist_posture(m: &Moment) -> Posture {
         ],
         legs: [pedal(turn), pedal(turn + PI)],
         feet: [0.0; 2],
-        ..rest::stand(&build, m)
+        ..acts::stand(&build, m)
     }
 }
 
@@ -167,7 +166,7 @@ fn rider_posture(m: &Moment) -> Posture {
         legs: [Limb::To(knee.0, knee.1 + down); 2],
         feet: [12.0; 2],
         mouth: Mouth::Smile,
-        ..rest::stand(&build, m)
+        ..acts::stand(&build, m)
     }
 }
 
@@ -265,7 +264,7 @@ fn skier_posture(m: &Moment) -> Posture {
         ],
         legs: [Limb::To(46.0, row), Limb::To(53.0, row)],
         feet: [0.0; 2],
-        ..rest::stand(&build, m)
+        ..acts::stand(&build, m)
     }
 }
 
@@ -322,7 +321,7 @@ pub(super) fn dive(build: &Build, m: &Moment) -> Posture {
         ],
         feet: [-64.0; 2],
         tip: 76.0 + 2.0 * kick(0.3),
-        ..rest::stand(build, m)
+        ..acts::stand(build, m)
     }
 }
 

@@ -5,7 +5,6 @@ use tiny_skia::Transform;
 use super::acts;
 use super::figure::Figure;
 use super::outfit::outfit;
-use super::rest;
 use super::skeleton::{Limb, Posture, Skeleton};
 use crate::art::rig::{Pose, Rig};
 use crate::art::{Look, Moment};
@@ -58,7 +57,7 @@ pub(super) fn ghost_head(m: &Moment) -> [f32; 4] {
 fn posture(m: &Moment) -> Posture {
     let build = outfit(Subject::Mermaid, m.nth).build;
     let slow = (m.t * 1.5).sin();
-    let base = rest::stand(&build, m);
+    let base = acts::stand(&build, m);
     let lies = matches!(
         m.act,
         Act::Sit | Act::Stand | Act::Wave | Act::Play | Act::Read | Act::Eat

@@ -1,9 +1,7 @@
-//! Turns a posture into the positions and angles of a body's bones; two bones reach for the point of a hand or foot.
-//! It knows no acts and no clothes.
+//! The measures of a body, and its skeleton: the joints of a posture, and the bones that turn the drawings of its
+//! parts. It knows no clothes.
 
 use tiny_skia::{Point, Transform};
-
-use super::build::{self, Build};
 
 /// The pose of an arm or a leg.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -123,22 +121,24 @@ impl Skeleton {
                 build.girth * (1.0 + 0.006 * posture.breath),
                 build.torso * swell,
             ),
-            rest: build::PELVIS,
+            rest: PELVIS,
         };
-        let neck = torso.point(build::NECK.0, build::NECK.1);
+        let neck = torso.point(NECK.0, NECK.1);
         let head = Bone {
             at: neck,
             degrees: lean * 0.35 + posture.nod,
             scale: (build.head, build.head),
-            rest: build::NECK,
+            rest: NECK,
         };
-        let limb = |side: usize| if side == 0 { -1.0 } else { 1.0 };
         let arms = [0, 1].map(|side| {
-            let rest = build::SHOULDERS[side];
+            let rest = SHOULDERS[side];
             arm(build, torso.point(rest.0, rest.1), posture.arms[side])
         });
         let legs = [0, 1].map(|side| {
-            let hip = (pelvis.0 + limb(side) * build.hips(), pelvis.1 + 1.0);
+            let hip = (
+                pelvis.0 + (if side == 0 { -1.0 } else { 1.0 }) * build.hips(),
+                pelvis.1 + 1.0,
+            );
             leg(build, hip, posture.legs[side], posture.feet[side])
         });
         let across = if posture.turn.abs() < 0.06 {
@@ -146,9 +146,9 @@ impl Skeleton {
         } else {
             posture.turn
         };
-        let whole = Transform::from_translate(50.0, build::GROUND)
+        let whole = Transform::from_translate(50.0, GROUND)
             .pre_scale(build.whole * across, build.whole)
-            .pre_translate(-50.0, -build::GROUND)
+            .pre_translate(-50.0, -GROUND)
             .pre_concat(Transform::from_rotate_at(posture.tip, pelvis.0, pelvis.1));
         Self {
             whole,
@@ -202,19 +202,19 @@ fn arm(build: &Build, shoulder: (f32, f32), held: Limb) -> [Bone; 3] {
             at: shoulder,
             degrees: -upper,
             scale,
-            rest: build::SHOULDER,
+            rest: SHOULDER,
         },
         Bone {
             at,
             degrees: -lower,
             scale,
-            rest: build::ELBOW,
+            rest: ELBOW,
         },
         Bone {
             at: wrist,
             degrees: -lower,
             scale: (hand, hand),
-            rest: build::WRIST,
+            rest: WRIST,
         },
     ]
 }
@@ -237,19 +237,159 @@ fn leg(build: &Build, hip: (f32, f32), held: Limb, pitch: f32) -> [Bone; 3] {
             at: hip,
             degrees: -thigh,
             scale,
-            rest: build::HIP,
+            rest: HIP,
         },
         Bone {
             at,
             degrees: -shin,
             scale,
-            rest: build::KNEE,
+            rest: KNEE,
         },
         Bone {
             at: ankle,
             degrees: -pitch,
             scale: (build.foot(), build.foot()),
-            rest: build::ANKLE,
+            rest: ANKLE,
         },
     ]
+}
+
+// The proportions of people: one skeleton at rest, scaled by age and build. It poses nobody.
+
+/// Positions at rest in the square, of a standing adult.
+const PELVIS: (f32, f32) = (50.0, 60.0);
+const SHOULDERS: [(f32, f32); 2] = [(44.2, 36.5), (55.4, 36.5)];
+/// The near limb's joints; the sheets of garments use them.
+pub(super) const SHOULDER: (f32, f32) = (44.2, 36.8);
+const ELBOW: (f32, f32) = (44.2, 49.0);
+const WRIST: (f32, f32) = (44.2, 60.0);
+pub(super) const HIP: (f32, f32) = (47.6, 61.0);
+const KNEE: (f32, f32) = (47.6, 78.5);
+const ANKLE: (f32, f32) = (47.6, 95.0);
+const NECK: (f32, f32) = (50.4, 30.0);
+
+const UPPER_ARM: f32 = 12.2;
+/// To the middle of the hand.
+const FOREARM: f32 = 13.0;
+const THIGH: f32 = 17.5;
+const SHIN: f32 = 16.5;
+/// From the ankle down to the sole.
+const FOOT: f32 = 3.0;
+pub(super) const GROUND: f32 = 98.0;
+/// Half of the distance between the hips, which the view from the side shortens.
+const HIPS: f32 = 2.4;
+
+/// The differences of a body from the adult one. All but `stoop` are factors.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Build {
+    /// Scale of the whole figure, about its feet.
+    pub(super) whole: f32,
+    pub(super) leg: f32,
+    pub(super) arm: f32,
+    pub(super) torso: f32,
+    pub(super) girth: f32,
+    pub(super) head: f32,
+    /// Forward bend of the back, degrees.
+    pub(super) stoop: f32,
+}
+
+impl Build {
+    pub(super) const MAN: Self = Self {
+        whole: 1.0,
+        leg: 1.0,
+        arm: 1.0,
+        torso: 1.0,
+        girth: 1.0,
+        head: 1.0,
+        stoop: 0.0,
+    };
+    pub(super) const WOMAN: Self = Self {
+        girth: 0.86,
+        torso: 0.96,
+        arm: 0.95,
+        ..Self::MAN
+    };
+    pub(super) const TALL: Self = Self {
+        leg: 1.08,
+        torso: 1.03,
+        girth: 0.92,
+        head: 0.94,
+        whole: 0.98,
+        ..Self::MAN
+    };
+    pub(super) const STOUT: Self = Self {
+        girth: 1.24,
+        leg: 0.9,
+        torso: 1.02,
+        ..Self::MAN
+    };
+    pub(super) const CHILD: Self = Self {
+        whole: 1.24,
+        leg: 0.66,
+        arm: 0.7,
+        torso: 0.7,
+        girth: 0.78,
+        head: 1.0,
+        stoop: 0.0,
+    };
+    pub(super) const BABY: Self = Self {
+        whole: 1.42,
+        leg: 0.46,
+        arm: 0.5,
+        torso: 0.54,
+        girth: 0.76,
+        head: 1.04,
+        stoop: 0.0,
+    };
+    pub(super) const OLD: Self = Self {
+        whole: 1.02,
+        leg: 0.9,
+        torso: 0.95,
+        stoop: 13.0,
+        ..Self::MAN
+    };
+    pub(super) const HEAVY: Self = Self {
+        girth: 1.12,
+        ..Self::MAN
+    };
+
+    fn arm_lengths(&self) -> (f32, f32) {
+        (UPPER_ARM * self.arm, FOREARM * self.arm)
+    }
+
+    fn leg_lengths(&self) -> (f32, f32) {
+        (THIGH * self.leg, SHIN * self.leg)
+    }
+
+    pub(super) fn foot(&self) -> f32 {
+        0.4 + 0.6 * self.leg
+    }
+
+    /// Thickness of the limbs.
+    pub(super) fn thickness(&self) -> f32 {
+        0.45 + 0.55 * self.girth
+    }
+
+    /// The row of the ankles of standing feet.
+    pub(super) fn ankle_row(&self) -> f32 {
+        GROUND - FOOT * self.foot()
+    }
+
+    /// The row of the pelvis in a straight stance.
+    pub(super) fn pelvis_row(&self) -> f32 {
+        self.ankle_row() - (THIGH + SHIN) * self.leg * 0.997 - 1.0
+    }
+
+    /// Distance of a hip from the middle.
+    pub(super) fn hips(&self) -> f32 {
+        HIPS * self.girth
+    }
+
+    /// The position of a point of the drawn chest in a straight stance.
+    pub(super) fn chest(&self, x: f32, y: f32) -> (f32, f32) {
+        (
+            50.0 + (x - PELVIS.0) * self.girth,
+            self.pelvis_row() + (y - PELVIS.1) * self.torso,
+        )
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tiny_skia::Transform;
 
 use super::skeleton::{Limb, Skeleton};
-use super::{acts, build::Build, draw, head, outfit::outfit};
+use super::{acts, draw, head, outfit::outfit, skeleton::Build};
 use crate::art::rig::Rig;
 use crate::art::trial::ACTS;
 use crate::art::{Look, Moment, anchor, reach};

@@ -1,20 +1,19 @@
 //! Animals on four legs, snakes and snails: their drawings, and how the parts move.
 
-mod acts;
-mod dragon;
-mod figure;
 pub(super) mod gait;
-mod habit;
 pub(super) mod legs;
 mod slow;
 #[cfg(test)]
 mod tests;
 
-use super::rig::Rig;
-use super::{Look, Moment};
+use std::f32::consts::TAU;
+
+use self::gait::{BOUND, GALLOP, Gait, HOP, TROT, WALK};
+use self::legs::{Bend, Leg, NAMES, Point};
+use super::rig::{Pose, Rig};
+use super::{HOPS_HZ, Look, Moment};
 use crate::pen::Pen;
-use crate::subject::Subject;
-use figure::Frame;
+use crate::subject::{Act, Subject};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     let Some(rig) = Rig::named(&super::drawing(subject)) else {
@@ -22,9 +21,697 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     };
     match Frame::of(rig) {
         Some(frame) => {
-            let figure = acts::figure(subject, &frame, m);
+            let figure = figure(subject, &frame, m);
             rig.draw(pen, look, &figure.poses(&frame));
         }
         None => rig.draw(pen, look, &|name| slow::pose(name, m)),
     }
+}
+
+// The pose of a four-legged figure at an instant: the positions of body and feet, and the angles of
+// its parts. `acts` fills it in; this file turns it into poses of parts.
+
+/// The joints of the drawing at rest, as far as acts need them.
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    legs: [Leg; 4],
+    /// The pivot of the trunk.
+    seat: Point,
+    /// The lowest point of the trunk.
+    belly: Point,
+    neck: Point,
+    head: Point,
+    mouth: Point,
+    /// The head's joint in the curled sleeping pose.
+    pillow: Option<Point>,
+    /// The root of the near wing, which hangs beside the trunk.
+    wing: Option<Point>,
+    /// Whether the tail hangs down.
+    hanging: bool,
+    /// Whether it has a trunk.
+    nosed: bool,
+}
+
+/// The row of the ground.
+const GROUND: f32 = 98.0;
+
+impl Frame {
+    fn of(rig: &Rig) -> Option<Self> {
+        let leg = |nth: usize| Leg::of(rig, NAMES.get(nth)?);
+        Some(Self {
+            legs: [leg(0)?, leg(1)?, leg(2)?, leg(3)?],
+            seat: rig.joint("body")?,
+            belly: rig.joint("belly")?,
+            neck: rig.joint("neck")?,
+            head: rig.joint("head")?,
+            mouth: rig.joint("mouth")?,
+            pillow: rig.joint("pillow"),
+            wing: rig.joint("wing-near"),
+            nosed: rig.joint("nose").is_some(),
+            hanging: match (rig.joint("tail"), rig.joint("tail-tip")) {
+                (Some(tail), Some(tip)) => tip.1 > tail.1 + 4.0,
+                _ => false,
+            },
+        })
+    }
+
+    /// Length of the longer pair of legs.
+    fn leg(&self) -> f32 {
+        self.legs[0].length().max(self.legs[1].length())
+    }
+}
+
+/// The position of a foot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Foot {
+    /// On the ground: offset from its place at rest, and angle of the toe, degrees down.
+    At(f32, f32, f32),
+    /// On the ground at this offset, with the knee bent to the other side.
+    Squat(f32, f32),
+    /// Folded on the ground.
+    Folded,
+    /// In the air: angles of thigh and shin, degrees.
+    Free(f32, f32),
+}
+
+/// The pose of the whole figure.
+#[derive(Clone, Copy, Debug)]
+struct Figure {
+    /// Offset of the whole figure.
+    shift: Point,
+    /// Offset of the trunk and the parts on it.
+    sunk: f32,
+    ahead: f32,
+    /// Nose down, degrees.
+    pitch: f32,
+    /// Breath: the trunk's height.
+    breath: f32,
+    feet: [Foot; 4],
+    neck: f32,
+    /// Offset of the neck from its place at rest.
+    laid: Point,
+    head: f32,
+    tail: f32,
+    tip: f32,
+    ears: f32,
+    jaw: f32,
+    trunk: f32,
+    wings: f32,
+    /// Height of the open eye, 0.0 to 1.0.
+    eye: f32,
+    asleep: bool,
+    /// Whether the part `curl` replaces trunk and legs.
+    curled: bool,
+    /// Whether it shows the thing that it holds.
+    holds: bool,
+}
+
+impl Figure {
+    const REST: Self = Self {
+        shift: (0.0, 0.0),
+        sunk: 0.0,
+        ahead: 0.0,
+        pitch: 0.0,
+        breath: 1.0,
+        feet: [Foot::At(0.0, 0.0, 0.0); 4],
+        neck: 0.0,
+        laid: (0.0, 0.0),
+        head: 0.0,
+        tail: 0.0,
+        tip: 0.0,
+        ears: 0.0,
+        jaw: 0.0,
+        trunk: 0.0,
+        wings: 0.0,
+        eye: 1.0,
+        asleep: false,
+        curled: false,
+        holds: false,
+    };
+
+    /// The position of `point` of the trunk.
+    fn carried(&self, frame: &Frame, point: Point) -> Point {
+        let at = turned(point, frame.seat, self.pitch);
+        (at.0 + self.ahead, at.1 + self.sunk)
+    }
+
+    /// The position of the mouth if the neck turns by `neck` and the head by `head` degrees.
+    fn mouth(&self, frame: &Frame, neck: f32, head: f32) -> Point {
+        let mouth = turned(frame.mouth, frame.head, head);
+        self.carried(frame, turned(mouth, frame.neck, neck))
+    }
+
+    /// The poses of leg `nth`: thigh, shin, foot.
+    fn leg(&self, frame: &Frame, nth: usize) -> [Pose; 3] {
+        let leg = &frame.legs[nth];
+        let hip = self.carried(frame, leg.hip);
+        let (bend, tip) = match self.feet[nth] {
+            Foot::At(right, down, tip) => {
+                let to = (leg.foot.0 + right, leg.foot.1 + down);
+                (leg.reach(hip, to, false), tip)
+            }
+            Foot::Squat(right, down) => {
+                let to = (leg.foot.0 + right, leg.foot.1 + down);
+                (leg.reach(hip, to, true), 0.0)
+            }
+            Foot::Folded => (leg.fold(hip, leg.foot.1), 0.0),
+            Foot::Free(thigh, shin) => {
+                let bend = Bend {
+                    leg: self.pitch + thigh,
+                    shin,
+                    foot: 0.0,
+                };
+                (bend, 0.0)
+            }
+        };
+        let mut thigh = Pose::turned(bend.leg);
+        thigh.shift = (hip.0 - leg.hip.0, hip.1 - leg.hip.1);
+        thigh.hidden = self.curled;
+        [
+            thigh,
+            Pose::turned(bend.shin),
+            Pose::turned(bend.foot + tip),
+        ]
+    }
+
+    /// The pose of each part.
+    fn poses(&self, frame: &Frame) -> impl Fn(&str) -> Pose + use<> {
+        let legs = [0, 1, 2, 3].map(|nth| self.leg(frame, nth));
+        let own = *self;
+        let root = frame.wing.unwrap_or_default();
+        let carried = self.carried(frame, root);
+        let wing = Pose {
+            degrees: self.pitch,
+            shift: (carried.0 - root.0, carried.1 - root.1),
+            scale: (1.0, self.wings.cos()),
+            hidden: false,
+        };
+        move |name| {
+            let mut words = name.splitn(2, '-');
+            let (first, rest) = (words.next().unwrap_or_default(), words.next());
+            let nth = NAMES.iter().position(|one| Some(*one) == rest);
+            match (first, nth) {
+                ("leg", Some(nth)) => legs[nth][0],
+                ("shin", Some(nth)) => legs[nth][1],
+                ("foot", Some(nth)) => legs[nth][2],
+                _ if name == "wing-near" => wing,
+                _ => own.part(name),
+            }
+        }
+    }
+
+    fn part(&self, name: &str) -> Pose {
+        let shown = |shown: bool| if shown { Pose::REST } else { Pose::HIDDEN };
+        match name {
+            "figure" => Pose::shifted(self.shift.0, self.shift.1),
+            "body" => Pose {
+                degrees: self.pitch,
+                shift: (self.ahead, self.sunk),
+                ..Pose::REST
+            },
+            "trunk" if self.curled => Pose::HIDDEN,
+            "trunk" => Pose::scaled(1.0, self.breath),
+            "curl" if self.curled => Pose::scaled(1.0, 2.0 * self.breath - 1.0),
+            "curl" => Pose::HIDDEN,
+            "tail" | "mane-back" if self.curled => Pose::HIDDEN,
+            "tail" => Pose::turned(self.tail),
+            "tail-tip" => Pose::turned(self.tip),
+            "neck" => Pose {
+                degrees: self.neck,
+                shift: self.laid,
+                ..Pose::REST
+            },
+            "head" => Pose::turned(self.head),
+            "ear-near" => Pose::turned(self.ears),
+            "ear-far" => Pose::turned(self.ears * 0.7),
+            "jaw" => Pose::turned(self.jaw),
+            "nose" => Pose::turned(self.trunk),
+            "nose-mid" => Pose::turned(self.trunk * 1.2),
+            "nose-tip" => Pose::turned(self.trunk * 1.5),
+            "wing-far" => Pose::scaled(1.0, self.wings.cos()),
+
+            "eye" if self.asleep => Pose::HIDDEN,
+            "eye" => Pose::scaled(1.0, self.eye),
+            "lid" => shown(self.asleep),
+            "held" => shown(self.holds),
+            _ => Pose::REST,
+        }
+    }
+}
+
+/// `point` turned about `joint` by `degrees`.
+fn turned(point: Point, joint: Point, degrees: f32) -> Point {
+    let (sin, cos) = degrees.to_radians().sin_cos();
+    let (x, y) = (point.0 - joint.0, point.1 - joint.1);
+    (joint.0 + x * cos - y * sin, joint.1 + x * sin + y * cos)
+}
+
+// The acts of four-legged figures: each as a pose at an instant. An animal that cannot do an act
+// does its usual one.
+
+/// The pose of `subject` at `m`.
+fn figure(subject: Subject, frame: &Frame, m: &Moment) -> Figure {
+    let habit = habit(subject);
+    let t = m.t + f32::from(m.nth) * 1.37;
+    let mut figure = Figure::REST;
+    alive(&mut figure, t);
+    let act = sensible(subject, m.act);
+    match act {
+        Act::Walk | Act::Move => pace(&mut figure, frame, &habit.walk, m),
+        Act::Run => {
+            pace(&mut figure, frame, &habit.run, m);
+            figure.tail += 14.0;
+        }
+        Act::Jump => leap(&mut figure, frame, m.t),
+        Act::Sit => sit(&mut figure, frame, &habit, t),
+        Act::Wave => wave(&mut figure, frame, &habit, t),
+        Act::Sleep => sleep(&mut figure, frame, &habit, t),
+        Act::Eat => eat(&mut figure, frame, &habit, t),
+        Act::Dance | Act::Play => dance(&mut figure, frame, t),
+        Act::Swim => paddle(&mut figure, frame, t),
+        Act::Fly | Act::Rise | Act::Fall | Act::Land => fly(&mut figure, m, act),
+        _ => {}
+    }
+    figure
+}
+
+/// `act`, or the usual act of a subject that cannot do it.
+fn sensible(subject: Subject, act: Act) -> Act {
+    let winged = subject == Subject::Dragon;
+    match act {
+        Act::Fly | Act::Rise | Act::Fall | Act::Land if !winged => subject.facts().usual,
+        Act::Open | Act::Read | Act::Turn | Act::Burn => subject.facts().usual,
+        act => act,
+    }
+}
+
+/// Breathes, looks around, blinks now and then and moves its tail.
+fn alive(figure: &mut Figure, t: f32) {
+    figure.breath = 1.0 + 0.012 * (t * 1.9).sin();
+    figure.neck = 1.3 * (t * 0.7).sin();
+    figure.head = 1.6 * (t * 0.45 + 1.0).sin();
+    figure.tail = 5.0 * (t * 1.3).sin();
+    figure.tip = 9.0 * (t * 1.3 - 0.9).sin();
+    figure.ears = 7.0 * pulse(t, 2.7, 0.25);
+    figure.trunk = 5.0 * (t * 0.9).sin();
+    figure.eye = 1.0 - 0.9 * pulse(t + 1.1, 3.4, 0.09);
+    figure.wings = 0.12 * (t * 1.9).sin();
+}
+
+/// Rises and falls once in every `period` seconds, during a share of it.
+fn pulse(t: f32, period: f32, share: f32) -> f32 {
+    let turn = (t / period).rem_euclid(1.0) / share;
+    if turn < 1.0 {
+        (turn * std::f32::consts::PI).sin()
+    } else {
+        0.0
+    }
+}
+
+/// Walks or runs: steps follow the distance covered.
+fn pace(figure: &mut Figure, frame: &Frame, gait: &Gait, m: &Moment) {
+    let leg = frame.leg();
+    let cycles = m.gone * 100.0 / (gait.stride() * leg) + f32::from(m.nth) * 0.37;
+    let (rise, pitch) = gait.sway(cycles);
+    // Bent a little, so that straight legs reach both ends of a step.
+    figure.sunk = leg * (gait.reach * gait.reach * 0.16 - rise);
+    figure.pitch = pitch;
+    for (nth, foot) in figure.feet.iter_mut().enumerate() {
+        let step = gait.step(nth, cycles);
+        *foot = Foot::At(step.ahead * leg, -step.up * leg, step.tip * 42.0);
+    }
+    if *gait == HOP {
+        for nth in [1, 3] {
+            figure.feet[nth] = Foot::Free(4.0 * (cycles * TAU).sin(), -6.0);
+        }
+    }
+    figure.neck += -pitch * 0.7 + 1.6 * (cycles * TAU * 2.0).sin();
+    figure.tail += pitch * 1.5;
+}
+
+/// The share of a hop in the air.
+const AIR: f32 = 0.7;
+
+/// Crouches, stretches through the air, lands softly.
+fn leap(figure: &mut Figure, frame: &Frame, t: f32) {
+    let leg = frame.leg();
+    let turn = (t * HOPS_HZ).rem_euclid(1.0);
+    if turn >= AIR {
+        let rest = (turn - AIR) / (1.0 - AIR);
+        figure.sunk = leg * 0.22 * (rest * std::f32::consts::PI).sin();
+        figure.pitch = 4.0 - 8.0 * rest;
+        return;
+    }
+    let air = turn / AIR;
+    figure.pitch = -13.0 * (air * std::f32::consts::PI).cos();
+    figure.neck -= figure.pitch * 0.4;
+    figure.tail += 18.0 * (1.0 - 2.0 * air);
+    let stretch = (air * std::f32::consts::PI).sin().sqrt();
+    let (fore, hind) = (0.34 * leg * stretch, -0.36 * leg * stretch);
+    let tuck = -0.22 * leg * stretch;
+    for (nth, foot) in figure.feet.iter_mut().enumerate() {
+        let ahead = if nth % 2 == 0 { hind } else { fore };
+        let far = if nth > 1 { 0.8 } else { 1.0 };
+        let tip = if nth % 2 == 0 { 46.0 } else { -14.0 };
+        *foot = Foot::At(ahead * far, tuck, tip * stretch);
+    }
+}
+
+/// How far a trunk sinks until its belly is on the ground.
+fn depth(frame: &Frame) -> f32 {
+    GROUND - frame.belly.1 - 0.5
+}
+
+fn sit(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
+    match habit.sit {
+        Sit::Always => {}
+        Sit::Down => lie(figure, frame),
+        Sit::Haunches | Sit::Upright => {
+            let hind = &frame.legs[0];
+            figure.pitch = -habit.raise;
+            figure.sunk = (GROUND - hind.hip.1) - hind.upper() * 0.62;
+            figure.ahead = -frame.leg() * 0.08;
+            for nth in [0, 2] {
+                let hip = figure.carried(frame, frame.legs[nth].hip);
+                let under = hip.0 - frame.legs[nth].foot.0 + hind.upper() * 0.5;
+                figure.feet[nth] = Foot::Squat(under, 0.0);
+            }
+            for nth in [1, 3] {
+                let hip = figure.carried(frame, frame.legs[nth].hip);
+                let back = hip.0 - frame.legs[nth].hip.0;
+                figure.feet[nth] = Foot::At(back + 1.5, 0.0, 0.0);
+            }
+            figure.neck += habit.raise * 0.55;
+            figure.head += habit.raise * 0.45;
+            figure.tail += if frame.hanging {
+                habit.raise + 66.0
+            } else {
+                habit.raise * 0.7
+            };
+        }
+    }
+    if habit.sit == Sit::Upright {
+        let lift = 3.0 * (t * 1.1).sin();
+        figure.feet[1] = Foot::Free(-18.0 + lift, -34.0);
+        figure.feet[3] = Foot::Free(-30.0 + lift, -30.0);
+        figure.holds = true;
+    }
+}
+
+/// On its belly, legs folded.
+fn lie(figure: &mut Figure, frame: &Frame) {
+    figure.sunk = depth(frame);
+    figure.feet = [Foot::Folded; 4];
+    figure.trunk -= 24.0;
+    if frame.hanging {
+        figure.tail += 58.0;
+    }
+}
+
+/// How far a neck is lowered in sleep, degrees.
+const DROOP_MAX: f32 = 44.0;
+
+fn sleep(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
+    let (neck, head) = (figure.neck, figure.head);
+    *figure = Figure {
+        asleep: true,
+        breath: 1.0 + 0.03 * (t * 1.2).sin(),
+        ears: 6.0 * pulse(t, 5.0, 0.1),
+        tip: 0.3 * figure.tip,
+        tail: 0.2 * figure.tail,
+        ..Figure::REST
+    };
+    match (habit.sleep, frame.pillow) {
+        (Sleep::Still, _) => figure.head = 7.0,
+        (Sleep::Curled, Some(pillow)) => {
+            figure.curled = true;
+            (figure.neck, figure.head) = (64.0, -54.0);
+            let head = turned(frame.head, frame.neck, figure.neck);
+            figure.laid = (pillow.0 - head.0, pillow.1 - head.1);
+        }
+        (Sleep::Down | Sleep::Curled, _) => {
+            lie(figure, frame);
+            let most = lowered(figure, frame, GROUND - 3.0, 0.7).min(DROOP_MAX);
+            figure.neck = most + 0.2 * neck;
+            figure.head = -0.7 * most + 0.2 * head;
+        }
+    }
+}
+
+/// The angle of the neck, degrees, that brings the mouth to row `row` if the head turns back by the share `level` of
+/// it.
+fn lowered(figure: &Figure, frame: &Frame, row: f32, level: f32) -> f32 {
+    let all = (0..60).map(|n| n as f32 * 2.0);
+    all.clone()
+        .find(|neck| figure.mouth(frame, *neck, -level * neck).1 >= row)
+        .unwrap_or_else(|| {
+            // Out of reach: as low as it can.
+            let row = |neck: f32| figure.mouth(frame, neck, -level * neck).1;
+            all.fold(
+                0.0,
+                |best, neck| {
+                    if row(neck) > row(best) { neck } else { best }
+                },
+            )
+        })
+}
+
+/// How far a lowered head turns back, as a share of the neck's turn.
+const LEVEL: f32 = 0.36;
+
+/// Head down, chewing, now and then a look up.
+fn eat(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
+    let chew = (t * 7.0).sin();
+    if habit.sit == Sit::Upright {
+        sit(figure, frame, habit, t);
+        figure.head += 1.5 * chew;
+        figure.jaw = 3.0 + 3.0 * chew;
+        return;
+    }
+    if frame.nosed {
+        // An elephant uses its trunk.
+        figure.trunk = 12.0 + 26.0 * (t * 1.5).sin();
+        return;
+    }
+    // An animal with a short neck bends its fore legs.
+    let mut bowed = *figure;
+    let mut most = lowered(&bowed, frame, GROUND - 1.5, LEVEL);
+    let most_bent = if habit.sit == Sit::Down { 104.0 } else { 54.0 };
+    while bowed.pitch < 24.0 && most > most_bent {
+        bowed.pitch += 2.0;
+        most = lowered(&bowed, frame, GROUND - 1.5, LEVEL);
+    }
+    let up = 0.16 * pulse(t, 4.2, 0.3);
+    figure.pitch = bowed.pitch;
+    figure.neck = most * (1.0 - up) + 0.8 * (t * 1.7).sin();
+    figure.head = -LEVEL * most * (1.0 - up) + 1.2 * chew;
+    figure.jaw = 3.0 + 3.0 * chew;
+}
+
+/// Sits, or stands, and lifts a fore leg in greeting.
+fn wave(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
+    let sway = (t * 6.0).sin();
+    if matches!(habit.sit, Sit::Haunches | Sit::Upright) {
+        sit(figure, frame, habit, t);
+        figure.holds = false;
+        figure.feet[1] = Foot::Free(-62.0 + habit.raise * 0.3, -30.0 + 16.0 * sway);
+    } else {
+        let leg = frame.legs[1].length();
+        figure.feet[1] = Foot::At(leg * (0.3 + 0.05 * sway), leg * (-0.3 + 0.09 * sway), 20.0);
+    }
+    figure.head -= 4.0;
+    figure.trunk -= 26.0 + 10.0 * sway;
+}
+
+/// Steps in place, two beats per second.
+fn dance(figure: &mut Figure, frame: &Frame, t: f32) {
+    let leg = frame.leg();
+    let beat = t * TAU;
+    figure.sunk = -leg * 0.07 * (beat * 2.0).sin().abs() + leg * 0.05;
+    figure.pitch = 7.0 * beat.sin();
+    figure.neck += -9.0 * (beat + 0.6).sin();
+    figure.head += 7.0 * (beat * 2.0).sin();
+    figure.tail += 14.0 * (beat * 2.0).sin();
+    figure.trunk -= 14.0 + 12.0 * beat.sin();
+    for (nth, foot) in figure.feet.iter_mut().enumerate() {
+        let turn = if nth == 0 || nth == 3 { 0.0 } else { 0.5 };
+        let up = (beat + turn * TAU).sin().max(0.0);
+        *foot = Foot::At(up * leg * 0.06, -up * leg * 0.22, up * 20.0);
+    }
+}
+
+/// Up to its shoulders in water, with paddling legs.
+fn paddle(figure: &mut Figure, frame: &Frame, t: f32) {
+    let leg = frame.leg();
+    figure.shift.1 = GROUND - (frame.belly.1 + frame.neck.1) * 0.5 + 1.5 * (t * 1.6).sin();
+    figure.pitch = -5.0;
+    for (nth, foot) in figure.feet.iter_mut().enumerate() {
+        let turn = t * 5.0 + nth as f32 * 1.6;
+        *foot = Foot::At(
+            leg * 0.2 * turn.cos(),
+            -leg * (0.2 + 0.1 * turn.sin()),
+            10.0,
+        );
+    }
+}
+
+// The habits of each animal: how it runs, sits and sleeps, and how low its mouth reaches. One row
+// for each kind that differs from a hoofed animal.
+
+/// How an animal sits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sit {
+    /// On its haunches, fore legs straight.
+    Haunches,
+    /// On its bottom, trunk upright, fore paws free.
+    Upright,
+    /// Lies down with its head up.
+    Down,
+    /// It always sits.
+    Always,
+}
+
+/// How an animal sleeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sleep {
+    /// Curled up with its tail around it: the part `curl` replaces body and legs.
+    Curled,
+    /// On its belly, head on the ground.
+    Down,
+    /// In its usual pose with closed eyes.
+    Still,
+}
+
+/// The habits of an animal.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Habit {
+    walk: Gait,
+    run: Gait,
+    sit: Sit,
+    sleep: Sleep,
+    /// Angle of the trunk when it sits, degrees up.
+    raise: f32,
+}
+
+const HOOFED: Habit = Habit {
+    walk: WALK,
+    run: GALLOP,
+    sit: Sit::Down,
+    sleep: Sleep::Down,
+    raise: 0.0,
+};
+const PAWED: Habit = Habit {
+    sit: Sit::Haunches,
+    sleep: Sleep::Curled,
+    raise: 40.0,
+    ..HOOFED
+};
+const SLOW: Habit = Habit {
+    run: TROT,
+    ..HOOFED
+};
+const CRAWLER: Habit = Habit {
+    run: TROT,
+    sit: Sit::Always,
+    sleep: Sleep::Still,
+    ..HOOFED
+};
+
+fn habit(subject: Subject) -> Habit {
+    match subject {
+        Subject::Cat | Subject::Dog | Subject::Fox | Subject::Wolf => PAWED,
+        Subject::Lion | Subject::Tiger => Habit {
+            sleep: Sleep::Down,
+            ..PAWED
+        },
+        Subject::Bear | Subject::PolarBear => Habit {
+            raise: 48.0,
+            sleep: Sleep::Down,
+            sit: Sit::Upright,
+            ..PAWED
+        },
+        Subject::Panda => Habit {
+            run: TROT,
+            raise: 58.0,
+            sleep: Sleep::Down,
+            sit: Sit::Upright,
+            ..PAWED
+        },
+        Subject::Monkey => Habit {
+            raise: 52.0,
+            sleep: Sleep::Down,
+            sit: Sit::Upright,
+            ..PAWED
+        },
+        Subject::Elephant
+        | Subject::Giraffe
+        | Subject::Rhino
+        | Subject::Hippo
+        | Subject::Camel
+        | Subject::Pig
+        | Subject::Dinosaur
+        | Subject::Dragon => SLOW,
+        Subject::Rabbit | Subject::Mouse => Habit {
+            walk: BOUND,
+            run: BOUND,
+            sit: Sit::Always,
+            sleep: Sleep::Curled,
+            raise: 0.0,
+        },
+        Subject::Frog => Habit {
+            walk: BOUND,
+            run: BOUND,
+            ..CRAWLER
+        },
+        Subject::Kangaroo | Subject::Squirrel => Habit {
+            walk: HOP,
+            run: HOP,
+            ..CRAWLER
+        },
+        Subject::Hedgehog
+        | Subject::Turtle
+        | Subject::Crocodile
+        | Subject::Snake
+        | Subject::Snail => CRAWLER,
+        _ => HOOFED,
+    }
+}
+
+// The dragon's flight: the only four-legged figure that flies.
+
+/// Beats its wings with trailing legs; lands with flared wings and folds them at the end.
+fn fly(figure: &mut Figure, m: &Moment, act: Act) {
+    let beat = m.t * 4.6;
+    let share = m.share.clamp(0.0, 1.0);
+    let flown = match act {
+        Act::Land => 1.0 - smooth(share, 0.75, 1.0),
+        _ => 1.0,
+    };
+    let rate = if act == Act::Fall { 0.15 } else { 1.0 };
+    figure.wings = (1.25 - 1.25 * beat.sin() * rate) * flown;
+    figure.shift.1 = -2.6 * (beat + 0.9).sin() * flown;
+    figure.pitch = match act {
+        Act::Rise => -22.0,
+        Act::Fall => 18.0,
+        Act::Land => -14.0 * flown,
+        _ => -3.0 + 1.5 * beat.cos(),
+    };
+    figure.neck -= figure.pitch * 0.4;
+    figure.tail += 5.0 * (beat - 0.8).sin();
+    let trail = 3.0 * (beat - 0.5).sin();
+    let reach = if act == Act::Land { -30.0 } else { 34.0 };
+    if flown > 0.02 {
+        for (nth, foot) in figure.feet.iter_mut().enumerate() {
+            let front = nth % 2 == 1;
+            let thigh = if front { reach * 0.6 } else { reach };
+            *foot = Foot::Free(
+                (thigh + trail) * flown,
+                if front { 40.0 } else { 24.0 } * flown,
+            );
+        }
+    }
+}
+
+fn smooth(value: f32, low: f32, high: f32) -> f32 {
+    crate::colour::smooth(low, high, value)
 }

@@ -1,9 +1,9 @@
 //! What four-legged figures promise: feet that stand, heads that reach the ground, eyes that close.
 
-use super::acts::figure;
-use super::figure::{Figure, Frame, GROUND, turned};
+use super::figure;
 use super::gait::{BOUND, GALLOP, HOP, TROT, WALK};
 use super::legs::{NAMES, Point};
+use super::{Figure, Frame, GROUND, turned};
 use crate::art::Moment;
 use crate::art::rig::{Pose, Rig};
 use crate::subject::{Act, Body, Subject};
@@ -94,7 +94,7 @@ fn a_leg_reaches_where_it_is_told_to() {
             let leg = &frame.legs[nth];
             for (right, down) in [(0.0, 0.0), (3.0, -2.0), (-4.0, -3.0)] {
                 let mut posed = Figure::REST;
-                posed.feet[nth] = super::figure::Foot::At(right, down, 0.0);
+                posed.feet[nth] = super::Foot::At(right, down, 0.0);
                 posed.sunk = 1.0;
                 let at = foot(&posed, &frame, nth);
                 let off = (at.0 - leg.foot.0 - right).hypot(at.1 - leg.foot.1 - down);

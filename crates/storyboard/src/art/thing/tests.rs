@@ -3,7 +3,7 @@
 
 use tiny_skia::Transform;
 
-use super::parts::pose;
+use super::pose;
 use crate::art::{Look, Moment, anchor, draw, reach};
 use crate::colour::Rgb;
 use crate::pen::Pen;

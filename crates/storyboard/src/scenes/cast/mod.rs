@@ -1,26 +1,18 @@
 //! The cast: the figures of the prompt with their number, size, place and movement. `art` draws them.
 
-mod crowd;
-mod kept;
-mod look;
-mod seat;
 mod seats;
-mod ways;
 
-use crate::actor::Actor;
+pub(super) use seats::{Group, Seat, paved};
+pub(crate) use seats::{Kept, Shortage, shortages};
+use seats::{ROW_MAX, group, seats};
 
 use super::heavens::Orb;
-use super::lexicon::{Motion, Role};
-use super::subject::{Act, Body, Stance, Subject};
 use super::{Stage, art, rng};
-pub(crate) use crowd::{Shortage, shortages};
-pub(super) use kept::paved;
-use look::look;
-pub(crate) use seat::Kept;
-use seat::group;
-pub(super) use seat::{Group, Seat};
-use seats::{ROW_MAX, seats};
-use ways::way;
+use crate::actor::Actor;
+use crate::art::Look;
+use crate::colour::Rgb;
+use crate::lexicon::{Motion, Place, Role};
+use crate::subject::{Act, Body, Stance, Subject};
 
 /// Whether `group` carries any figure in this scene.
 pub(super) fn any(stage: &Stage<'_>, group: Group) -> bool {
@@ -36,7 +28,7 @@ pub(super) fn is_crowded(stage: &Stage<'_>, group: Group) -> bool {
 pub(super) fn walks(stage: &Stage<'_>) -> bool {
     let roles = stage.reading.roles.iter();
     roles
-        .filter(|role| !crowd::is_orb(role))
+        .filter(|role| !seats::is_orb(role))
         .any(|role| group(stage.place, role) == Group::Ground)
 }
 
@@ -49,9 +41,8 @@ pub(super) fn is_cast(stage: &Stage<'_>, subject: Subject) -> bool {
 /// Puts fliers (in water and in space: floating figures) into the air above `horizon`, away from `orb`.
 pub(super) fn fliers(stage: &mut Stage<'_>, horizon: f32, orb: Orb) {
     let mirrored = orb.x < stage.width * 0.5 && stage.reading.order.is_none();
-    let far = |seat: &Seat| !(stage.place.has_ground() && seat.is_near());
     let mut seats = seats(stage, Group::Air);
-    seats.retain(far);
+    seats.retain(|seat| !(stage.place.has_ground() && seat.is_near()));
     for mut seat in seats {
         if mirrored && stage.kept.is_empty() {
             seat.x = stage.width - seat.x;
@@ -129,7 +120,7 @@ pub(super) fn gather(stage: &Stage<'_>, seats: &mut [Seat], (from, to): (f32, f3
         let half = (seat.wide() * 0.5).min((to - from) * 0.5);
         seat.x = seat.x.min(to - half).max(from + half);
         if !stage.kept.is_empty() {
-            seat.x = kept::free(stage, seat, &taken, (from, to));
+            seat.x = seats::free(stage, seat, &taken, (from, to));
             taken.push(*seat);
         }
     }
@@ -226,8 +217,10 @@ fn clear(seat: &Seat, (left, right): (f32, f32), taken: &[Seat]) -> f32 {
     let half = wide(seat).min((right - left) * 0.5);
     let own = seat.x.min(right - half).max(left + half);
     let hidden = |x: f32| {
-        let near = |one: &&Seat| (one.x - x).abs() < 0.8 * (wide(one) + wide(seat));
-        taken.iter().filter(near).count()
+        taken
+            .iter()
+            .filter(|one| (one.x - x).abs() < 0.8 * (wide(one) + wide(seat)))
+            .count()
     };
     let tried = (0..=10_u8).map(|n| left + (right - left) * (0.1 + 0.08 * f32::from(n)));
     let best = tried.min_by(|a, b| {
@@ -269,7 +262,7 @@ pub(super) fn extra(
     put(stage, &seat, at, depth, way);
 }
 
-fn put(stage: &mut Stage<'_>, seat: &Seat, at: (f32, f32), depth: f32, way: ways::Way) {
+fn put(stage: &mut Stage<'_>, seat: &Seat, at: (f32, f32), depth: f32, way: Way) {
     let subject = seat.role.subject;
     let in_place = seat.old_level().and(seat.kept.as_ref());
     let in_place = in_place.filter(|_| seat.group != Group::Ground);
@@ -355,5 +348,196 @@ fn footing(subject: Subject) -> f32 {
         (Subject::Bottle | Subject::Glass | Subject::IceCream | Subject::Guitar, _) => 0.24,
         (Subject::Phone | Subject::Book, _) => 0.28,
         _ => 0.38,
+    }
+}
+
+// The colours of a figure under the scene's light: what the words say, else what it has by nature,
+// else the scene's accents.
+
+/// Colours of clothes that the words do not name.
+const CLOTHES: [u32; 7] = [
+    0xc8_5a48, 0x3f_7a94, 0xd0_9a3c, 0x6a_5a8c, 0x4f_8a64, 0xb0_5a7c, 0x50_607c,
+];
+/// Skin and hair, from light to dark, in no order.
+const SKIN: [u32; 5] = [0xd8_a482, 0xf0_c8a8, 0x8a_5a3c, 0xb8_8058, 0x5c_3a28];
+const HAIR: [u32; 5] = [0x2a_2630, 0x5a_3a24, 0x1c_1a20, 0x9a_6a34, 0x34_2420];
+
+/// The colours of the figure in `seat`.
+fn look(stage: &Stage<'_>, seat: &Seat) -> Look {
+    let palette = &stage.palette;
+    let (subject, nth) = (seat.role.subject, usize::from(seat.nth));
+    let facts = subject.facts();
+    let mut rng = stage.rng.clone();
+    rng.part(facts.noun, -1.0);
+    let (skin, hair, cloth) = (
+        rng.below(SKIN.len()),
+        rng.below(HAIR.len()),
+        rng.below(CLOTHES.len()),
+    );
+    let natural = match (subject, facts.body) {
+        (Subject::Tree | Subject::Bush, _) => palette.leaf,
+        (_, Body::Person) if facts.colour.is_none() && nth > 0 => {
+            Rgb::hex(CLOTHES[(cloth + nth) % CLOTHES.len()])
+        }
+        (_, Body::Vehicle | Body::Insect | Body::Swimmer) if facts.colour.is_none() && nth > 0 => {
+            Rgb::hex(CLOTHES[(cloth + nth) % CLOTHES.len()])
+        }
+        _ => facts.colour.unwrap_or(palette.accent),
+    };
+    let main = seat.role.colour.unwrap_or(natural);
+    let trim = if subject == Subject::Camel {
+        palette.accent
+    } else {
+        palette.second_accent
+    };
+    // A subject keeps some light of its own, so that it reads even at night.
+    let light = palette
+        .light
+        .mix(Rgb::WHITE, if palette.is_dark() { 0.42 } else { 0.2 });
+    let look = Look {
+        main,
+        trim,
+        dark: Rgb::hex(0x2a_2630),
+        pale: Rgb::hex(0xf3_ece0),
+        lamp: palette.lamp,
+        skin: Rgb::hex(SKIN[(skin + nth) % SKIN.len()]),
+        hair: Rgb::hex(HAIR[(hair + nth) % HAIR.len()]),
+        lit: palette.is_dark() || stage.place == Place::Space,
+        snowy: stage.reading.is_snowy() && !matches!(stage.place, Place::Table | Place::Room),
+        light,
+        haze: palette.haze,
+        mist: 0.0,
+    };
+    Look {
+        main: look.shown(main),
+        trim: look.shown(trim),
+        dark: look.shown(look.dark),
+        pale: look.shown(look.pale),
+        skin: look.shown(look.skin),
+        hair: look.shown(look.hair),
+        ..look
+    }
+}
+
+// How figures move along: speed and direction from what they do and what the words say. Every way
+// stays within the frame.
+
+/// The longest way along the frame, as a share of its width.
+const ALONG_MAX: f32 = 0.4;
+/// The longest way up or down, as a share of its height.
+const CLIMB_MAX: f32 = 0.34;
+
+/// A figure's way through its shot.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    act: Act,
+    /// Pixels per second, right and down.
+    speed: (f32, f32),
+    /// Height of its hops, pixels.
+    hop: f32,
+    /// Whether it looks to the left.
+    left: bool,
+    /// Whether water hides what is below its surface.
+    dives: bool,
+    seconds: f32,
+}
+
+impl Way {
+    /// How far it goes to the right in the whole shot.
+    fn along(&self) -> f32 {
+        self.speed.0 * self.seconds
+    }
+
+    /// How far it goes down.
+    fn climb(&self) -> f32 {
+        self.speed.1 * self.seconds
+    }
+}
+
+/// A figure's action: the one in the words, otherwise its usual one.
+fn act(seat: &Seat) -> Act {
+    let facts = seat.role.subject.facts();
+    let usual = match (seat.group, facts.stance) {
+        (Group::Water, Stance::Swims) => Act::Jump,
+        _ => facts.usual,
+    };
+    let act = seat.role.act.unwrap_or(usual);
+    match (seat.group, facts.body, act) {
+        // Where there is no ground, people float.
+        (Group::Air, Body::Person, Act::Stand | Act::Walk | Act::Run) => Act::Fly,
+        _ => act,
+    }
+}
+
+/// Whether the moving figures of `group` go to the left: all go the same way, so that none walks through another.
+fn heads_left(stage: &Stage<'_>, group: Group) -> bool {
+    let mut rng = stage.rng.clone();
+    rng.part("heading", group as u8 as f32);
+    rng.chance(0.5)
+}
+
+/// The way of the figure in `seat`. A figure that stays on the right looks to the left.
+fn way(stage: &Stage<'_>, seat: &Seat) -> Way {
+    let facts = seat.role.subject.facts();
+    let act = act(seat);
+    let pace = if stage.reading.moves(Motion::Still) {
+        0.0
+    } else if stage.reading.moves(Motion::Fast) {
+        1.8
+    } else if stage.reading.moves(Motion::Slow) {
+        0.6
+    } else {
+        1.0
+    };
+    let gait = match (act, facts.stance) {
+        (Act::Run, _) => 2.0,
+        (Act::Walk | Act::Move | Act::Fly | Act::Swim, _) => 1.0,
+        (Act::Jump, Stance::Walks | Stance::Swims) => 0.9,
+        (Act::Land, _) => 1.2,
+        (Act::Rise | Act::Fall, Stance::Flies) => 0.7,
+        _ => 0.0,
+    };
+    let along = facts.speed * gait * pace * stage.unit;
+    let limit = (stage.width * ALONG_MAX).min(seat.room) / stage.seconds.max(0.1);
+    let along = along.min(limit);
+    let rise = climb(seat, act) * pace.max(0.5) * stage.unit;
+    let limit = stage.height * CLIMB_MAX / stage.seconds.max(0.1);
+    let rise = rise.min(limit).max(-limit);
+    let symmetric = matches!(facts.body, Body::Building | Body::Plant | Body::Sky)
+        || matches!(facts.stance, Stance::Lies);
+    // A figure that stays looks into the frame.
+    let left = if along > 0.0 {
+        heads_left(stage, seat.group)
+    } else {
+        seat.x > stage.width * 0.5
+    };
+    let left = left && !symmetric;
+    Way {
+        act,
+        speed: (if left { -along } else { along }, rise),
+        hop: match (act, facts.stance) {
+            (Act::Jump, Stance::Swims) => seat.size * 0.9,
+            (Act::Jump, _) => seat.size * 0.34,
+            _ => 0.0,
+        },
+        left,
+        dives: matches!(facts.stance, Stance::Swims)
+            || act == Act::Swim && facts.stance == Stance::Walks,
+        seconds: stage.seconds,
+    }
+}
+
+/// Stage units per second, down.
+fn climb(seat: &Seat, act: Act) -> f32 {
+    let subject = seat.role.subject;
+    if seat.group != Group::Air || subject.facts().stance != Stance::Flies {
+        return 0.0;
+    }
+    match act {
+        Act::Rise if subject == Subject::Rocket => -0.1,
+        Act::Rise => -0.05,
+        Act::Fall | Act::Land => 0.05,
+        _ if matches!(subject, Subject::Balloon | Subject::ToyBalloon) => -0.012,
+        _ => 0.0,
     }
 }

@@ -1,12 +1,9 @@
-//! Chooses a place for every figure: each gets a part of the frame's width, so that figures do not overlap by
-//! chance. It knows widths and moves no figure.
+//! A figure and its place in a scene: how many figures of each role are drawn, where each sits, and which places
+//! old figures keep across an edit. It moves no figure.
 
-use super::crowd;
-use super::kept;
-use super::seat::{Group, Key, Seat, group};
+use crate::lexicon::{Place, Role};
 use crate::scenes::Stage;
-use crate::scenes::lexicon::{Place, Role};
-use crate::scenes::subject::{Body, Stance, Subject};
+use crate::subject::{Act, Body, Stance, Subject};
 
 /// Maximum number of figures in one row of a group.
 pub(super) const ROW_MAX: usize = 14;
@@ -30,19 +27,23 @@ fn beside(stage: &Stage<'_>, subject: Subject) -> f32 {
                 | Subject::Mushroom
         )
     };
-    let large = |one: Subject| match one.facts().body {
-        Body::Person | Body::Building | Body::Vehicle => true,
-        Body::Quadruped => one.facts().size > 0.24,
-        Body::Plant => one.facts().size > 0.4 && !blooms(one),
-        // A toy is small beside a bed.
-        Body::Thing => {
-            let furniture = one.facts().stance == Stance::Stands && one.facts().size > 0.42;
-            furniture && facts.stance == Stance::Lies
-        }
-        _ => false,
-    };
-    let alone =
-        stage.place == Place::Table || !stage.reading.roles.iter().any(|role| large(role.subject));
+    let alone = stage.place == Place::Table
+        || !stage
+            .reading
+            .roles
+            .iter()
+            .any(|role| match role.subject.facts().body {
+                Body::Person | Body::Building | Body::Vehicle => true,
+                Body::Quadruped => role.subject.facts().size > 0.24,
+                Body::Plant => role.subject.facts().size > 0.4 && !blooms(role.subject),
+                // A toy is small beside a bed.
+                Body::Thing => {
+                    let furniture = role.subject.facts().stance == Stance::Stands
+                        && role.subject.facts().size > 0.42;
+                    furniture && facts.stance == Stance::Lies
+                }
+                _ => false,
+            });
     let people = stage
         .reading
         .roles
@@ -103,14 +104,16 @@ pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
             seat.nearer = stage.unit * row * ROW_STEP.min(ROWS_DEEP / last);
         }
     }
-    let edge = |seat: &Seat| seat.x.min(stage.width - seat.x) * 2.0;
     let moving = made.iter().filter(|seat| !seat.is_fixed());
-    let room = moving.map(edge).fold(stage.width, f32::min) * 0.9;
+    let room = moving
+        .map(|seat| seat.x.min(stage.width - seat.x) * 2.0)
+        .fold(stage.width, f32::min)
+        * 0.9;
     for seat in &mut made {
         seat.room = room;
     }
     made.retain(|seat| seat.role.count > 0);
-    kept::settle(stage, &mut made);
+    settle(stage, &mut made);
     made
 }
 
@@ -124,9 +127,9 @@ fn asked_side(stage: &Stage<'_>, seats: &[Seat]) -> Option<bool> {
 /// The figures of one group, in the order of the words.
 fn figures(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
     let roles = || stage.reading.roles.iter();
-    let places = crowd::places(stage.place, &stage.reading.roles);
+    let places = places(stage.place, &stage.reading.roles);
     let ours = roles().zip(places);
-    let ours = ours.filter(|(role, _)| !crowd::is_orb(role) && group(stage.place, role) == wanted);
+    let ours = ours.filter(|(role, _)| !is_orb(role) && group(stage.place, role) == wanted);
     let seat = |role: &Role, key: Key| Seat {
         role: *role,
         nth: key.2,
@@ -155,11 +158,11 @@ fn figures(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
 fn slots(width: f32, seats: &[Seat]) -> Option<Vec<f32>> {
     let half = |seat: &Seat| seat.wide() * 0.5;
     let middles: Vec<f32> = SLOTS.iter().map(|slot| slot * width).collect();
-    let clear = |a: usize, b: usize| {
-        (middles[a] - middles[b]).abs() > (half(&seats[a]) + half(&seats[b])) * 1.04
-    };
     let pairs = (0..seats.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
-    let fits = seats.len() <= SLOTS.len() && pairs.into_iter().all(|(a, b)| clear(a, b));
+    let fits = seats.len() <= SLOTS.len()
+        && pairs.into_iter().all(|(a, b)| {
+            (middles[a] - middles[b]).abs() > (half(&seats[a]) + half(&seats[b])) * 1.04
+        });
     fits.then(|| middles[..seats.len()].to_vec())
 }
 
@@ -170,11 +173,342 @@ fn in_rows(width: f32, rows: usize, seats: &[Seat]) -> Vec<f32> {
     let sum: f32 = seats.iter().map(Seat::wide).sum();
     let gap = (width * rows - sum) / (seats.len() as f32 + 1.0);
     let mut x = gap;
-    let middle = |seat: &Seat| {
-        let half = seat.wide() * 0.5;
-        let at = (x + half) / rows;
-        x += seat.wide() + gap;
-        at.min(width - half).max(half)
+    seats
+        .iter()
+        .map(|seat| {
+            let half = seat.wide() * 0.5;
+            let at = (x + half) / rows;
+            x += seat.wide() + gap;
+            at.min(width - half).max(half)
+        })
+        .collect()
+}
+
+// A figure and its place in a scene, and the place that it had before an edit.
+
+/// The element that carries a figure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::scenes) enum Group {
+    Air,
+    Ground,
+    Water,
+}
+
+/// One figure and its place.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::scenes) struct Seat {
+    pub(super) role: Role,
+    /// Its number among the figures of its role.
+    pub(super) nth: u8,
+    /// Stage column of its middle.
+    pub(super) x: f32,
+    /// Stagger, -1.0 to 1.0: up in the air, back on the ground.
+    pub(super) rise: f32,
+    /// Distance from the row at the back towards the viewer, pixels.
+    pub(super) nearer: f32,
+    /// Side of its square, pixels.
+    pub(super) size: f32,
+    /// The longest way along the frame that keeps its whole group in the frame, pixels.
+    pub(super) room: f32,
+    pub(super) group: Group,
+    /// Its stage row: of its middle in the air, of its foot on water.
+    pub(super) level: f32,
+    /// Its key; `None` for a figure that the scene adds.
+    pub(super) key: Option<Key>,
+    /// Its place before an edit.
+    pub(super) kept: Option<Kept>,
+}
+
+impl Seat {
+    /// Width of the figure, pixels.
+    pub(super) fn wide(&self) -> f32 {
+        self.size * breadth(self.role.subject)
+    }
+
+    /// Whether it existed before an edit.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept.is_some()
+    }
+
+    /// The row that it had in this place before an edit.
+    pub(super) fn old_level(&self) -> Option<f32> {
+        let level = self.kept.map(|kept| kept.level);
+        level.filter(|level| level.is_finite())
+    }
+
+    /// Whether it is small and flies close to the viewer.
+    pub(super) fn is_near(&self) -> bool {
+        self.role.subject.facts().body == Body::Insect
+    }
+
+    /// Whether it is to the left of stage column `x`.
+    pub(in crate::scenes) fn is_left_of(&self, x: f32) -> bool {
+        self.x < x
+    }
+
+    /// Whether it never moves along.
+    pub(super) fn is_fixed(&self) -> bool {
+        matches!(
+            self.role.subject.facts().stance,
+            Stance::Stands | Stance::Lies
+        )
+    }
+}
+
+/// The element that carries `role` in `place`.
+pub(super) fn group(place: Place, role: &Role) -> Group {
+    let stance = role.subject.facts().stance;
+    let water = matches!(place, Place::Sea | Place::Lake);
+    match (stance, place) {
+        (_, Place::Space | Place::Sky) => Group::Air,
+        (Stance::Hangs, _) => Group::Air,
+        (Stance::Flies, _) => Group::Air,
+        (Stance::Swims | Stance::Floats, Place::Underwater) => Group::Air,
+        (Stance::Swims | Stance::Floats, _) if water => Group::Water,
+        (Stance::Swims, _) => Group::Air,
+        _ if role.act == Some(Act::Fly) => Group::Air,
+        _ if water && role.act == Some(Act::Swim) => Group::Water,
+        _ if place == Place::Underwater && role.act == Some(Act::Swim) => Group::Air,
+        _ => Group::Ground,
+    }
+}
+
+/// Width of a figure as a share of its square.
+pub(super) fn breadth(subject: Subject) -> f32 {
+    match (subject, subject.facts().body) {
+        (Subject::Train, _) => 2.2,
+        (Subject::Couple, _) => 0.7,
+        (Subject::Crowd, _) => 2.2,
+        (Subject::Umbrella, _) => 0.6,
+        (Subject::Cyclist | Subject::Rider | Subject::Skier | Subject::Painter, _) => 0.9,
+        (Subject::Diver | Subject::Mermaid, _) => 1.0,
+        (Subject::Lighthouse | Subject::Tower | Subject::Skyscraper | Subject::LampPost, _) => 0.5,
+        (_, Body::Person) => 0.44,
+        (_, Body::Plant | Body::Thing) => 0.85,
+        (_, Body::Vehicle) => 1.05,
+        _ => 1.0,
+    }
+}
+
+/// A figure of a scene: its subject, the index of its role among those of the subject, and its index in the role.
+pub(super) type Key = (Subject, u8, u8);
+
+/// The place of a figure in the previous version.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    pub(super) key: Key,
+    pub(super) group: Group,
+    pub(super) place: Place,
+    /// Stage column of its middle.
+    pub(super) x: f32,
+    pub(super) rise: f32,
+    pub(super) nearer: f32,
+    /// Side of its square at the usual size of its kind, pixels.
+    pub(super) size: f32,
+    pub(super) room: f32,
+    pub(super) paved: bool,
+    /// Stage row of its middle in the air, and of its foot on water.
+    pub(super) level: f32,
+    pub(super) depth: f32,
+}
+
+impl Kept {
+    /// The place of `seat` at `depth`; `None` for figures that the scene adds.
+    pub(super) fn of(stage: &Stage<'_>, seat: &Seat, depth: f32) -> Option<Self> {
+        Some(Self {
+            key: seat.key?,
+            group: seat.group,
+            place: stage.place,
+            x: seat.x,
+            rise: seat.rise,
+            nearer: seat.nearer,
+            size: seat.size / (seat.role.size * stage.nearness),
+            room: seat.room,
+            paved: stage.paved,
+            level: seat.level,
+            depth,
+        })
+    }
+}
+
+// The number of figures that a scene draws of each role. The layout and the warnings both count
+// here, so that a figure is either drawn or reported.
+
+/// Maximum number of figures of one kind.
+const KIND_MAX: u32 = 12;
+/// Maximum number of figures of one group: more would be too small to recognise.
+const GROUP_MAX: u32 = 36;
+
+/// A subject of which a scene draws fewer figures than asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shortage {
+    pub(crate) subject: Subject,
+    pub(crate) asked: u32,
+    /// Fewer than `asked`.
+    pub(crate) drawn: u32,
+}
+
+/// Whether the sky draws `role`, which then has no place among the figures.
+pub(super) fn is_orb(role: &Role) -> bool {
+    matches!(role.subject, Subject::Sun | Subject::Moon)
+}
+
+/// The number of places that each of `roles` gets in `place`, in the same order. A role that an edit removed keeps
+/// one empty place, if there is room.
+pub(super) fn places(place: Place, roles: &[Role]) -> Vec<u32> {
+    let mut left = [Group::Air, Group::Ground, Group::Water].map(|group| (group, GROUP_MAX));
+    let mut give = |role: &Role| {
+        let wanted = role.count.clamp(1, KIND_MAX);
+        let ours = group(place, role);
+        let room = left.iter_mut().find(|(group, _)| *group == ours);
+        room.map_or(0, |(_, room)| {
+            let given = wanted.min(*room);
+            *room -= given;
+            given
+        })
     };
-    seats.iter().map(middle).collect()
+    let given = roles.iter().map(|role| {
+        if is_orb(role) {
+            role.count.min(1)
+        } else {
+            give(role)
+        }
+    });
+    given.collect()
+}
+
+/// The subjects of `roles` of which a scene in `place` draws fewer figures than its own shot asks for.
+pub(crate) fn shortages(place: Place, roles: &[Role]) -> Vec<Shortage> {
+    let mut all: Vec<Shortage> = Vec::new();
+    let own = roles.iter().zip(places(place, roles));
+    for (role, drawn) in own.filter(|(role, _)| !role.inherited) {
+        let (subject, asked) = (role.subject, role.count);
+        let drawn = drawn.min(asked);
+        match all.iter_mut().find(|one| one.subject == subject) {
+            Some(one) => {
+                one.asked = one.asked.saturating_add(asked);
+                one.drawn += drawn;
+            }
+            None => all.push(Shortage {
+                subject,
+                asked,
+                drawn,
+            }),
+        }
+    }
+    all.retain(|one| one.drawn < one.asked);
+    all
+}
+
+// The places of figures across edits: old figures keep theirs, and new ones take free places. It
+// reads no words.
+
+/// Whether the street of the previous version has a pavement in front; `None` if it was no street.
+pub(in crate::scenes) fn paved(stage: &Stage<'_>) -> Option<bool> {
+    let mut kept = stage.kept.iter();
+    let kept = kept.find(|kept| kept.place == stage.place)?;
+    Some(kept.paved)
+}
+
+/// Gives the `seats` of one group their old places, and new figures free places.
+pub(super) fn settle(stage: &Stage<'_>, seats: &mut [Seat]) {
+    if stage.kept.is_empty() {
+        return;
+    }
+    for seat in seats.iter_mut() {
+        let Some(kept) = stage
+            .kept
+            .iter()
+            .find(|kept| Some(kept.key) == seat.key && kept.group == seat.group)
+        else {
+            continue;
+        };
+        seat.size = (kept.size * seat.role.size * stage.nearness)
+            .min(stage.width * 0.8)
+            .min(stage.height * 0.66);
+        seat.x = kept.x;
+        if seat.role.size > 1.0 {
+            // A figure that has grown moves into the frame.
+            let half = (seat.wide() * 0.5).min(stage.width * 0.5);
+            seat.x = kept.x.min(stage.width - half).max(half);
+        }
+        (seat.rise, seat.nearer, seat.room) = (kept.rise, kept.nearer, kept.room);
+        seat.kept = Some(Kept {
+            // At another place it keeps its column alone.
+            level: if kept.place == stage.place {
+                kept.level
+            } else {
+                f32::NAN
+            },
+            ..*kept
+        });
+    }
+    let mut taken: Vec<Seat> = seats.iter().copied().filter(Seat::is_kept).collect();
+    for seat in seats.iter_mut().filter(|one| !one.is_kept()) {
+        seat.x = free(stage, seat, &taken, (0.0, stage.width));
+        seat.room = seat.x.min(stage.width - seat.x) * 1.8;
+        taken.push(*seat);
+    }
+}
+
+/// The column between `left` and `right` where `seat` hides the least of other figures; preferably the place of a
+/// removed one.
+pub(super) fn free(
+    stage: &Stage<'_>,
+    seat: &Seat,
+    taken: &[Seat],
+    (left, right): (f32, f32),
+) -> f32 {
+    let half = (seat.wide() * 0.5).min((right - left) * 0.5);
+    let shown = |kept: &Kept| {
+        let nth = stage
+            .reading
+            .roles
+            .iter()
+            .filter(|role| role.subject == kept.key.0);
+        nth.enumerate()
+            .any(|(at, role)| (at as u8, true) == (kept.key.1, u32::from(kept.key.2) < role.count))
+    };
+    let others = stage.kept.iter().filter(|kept| shown(kept));
+    let others = others.filter(|kept| kept.group != seat.group);
+    let row = taken
+        .iter()
+        .filter(|one| (one.nearer - seat.nearer).abs() < 1.0);
+    // Figures at another depth may overlap.
+    let spans: Vec<(f32, f32, f32)> = others
+        .map(|kept| {
+            (
+                kept.x,
+                {
+                    let size = stage.reading.role(kept.key.0).map_or(1.0, |role| role.size);
+                    kept.size * size * stage.nearness * breadth(kept.key.0)
+                },
+                0.5,
+            )
+        })
+        .chain(row.map(|one| (one.x, one.wide(), 1.0)))
+        .collect();
+    let gone = stage.kept.iter().filter(|kept| !shown(kept));
+    let gone: Vec<f32> = gone.map(|kept| kept.x).collect();
+    let tried =
+        (0..=24_u8).map(|n| left + half + (right - left - half * 2.0) * f32::from(n) / 24.0);
+    let cost = |x: f32| {
+        let hidden = spans.iter().map(|(at, wide, share)| {
+            (((wide + seat.wide()) * 0.52 - (at - x).abs()).max(0.0)) * share
+        });
+        let vacant = gone.iter().any(|at| (at - x).abs() < 1.0);
+        let away = if vacant {
+            -0.1 * stage.width
+        } else {
+            (x - seat.x).abs() * 0.05
+        };
+        hidden.sum::<f32>() + away
+    };
+    let all = tried.chain(
+        gone.iter()
+            .copied()
+            .filter(|x| (left + half..=right - half).contains(x)),
+    );
+    all.min_by(|a, b| cost(*a).total_cmp(&cost(*b)))
+        .unwrap_or(seat.x)
 }

@@ -3,12 +3,12 @@
 
 use crate::colour::{Rgb, smooth};
 use crate::lexicon::Weather;
-use crate::scenes::noise::cloudy;
-use crate::scenes::pen::Ink;
-use crate::scenes::subject::{Body, Stance, Subject};
-use crate::scenes::water::Water;
+use crate::noise::cloudy;
+use crate::pen::Ink;
 use crate::scenes::{Plane, Stage};
 use crate::stage::Element;
+use crate::subject::{Body, Stance, Subject};
+use crate::water::Water;
 
 /// Stage rows of a street, from far to near.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Street {
     /// Foot of the houses.
     pub(super) foot: f32,
     /// Where the road begins.
-    pub(super) kerb: f32,
+    kerb: f32,
     /// Where the pavement in front begins, when somebody walks on it.
     pub(super) near: Option<f32>,
 }

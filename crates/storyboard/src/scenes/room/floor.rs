@@ -1,12 +1,12 @@
 //! The room for those who need a floor: boards, a rug, a skirting board and furniture along the wall.
 
 use crate::colour::{Rgb, smooth};
-use crate::scenes::noise::cloudy;
-use crate::scenes::pen::{Ink, Pen};
-use crate::scenes::rng::Rng;
-use crate::scenes::subject::{Act, Body, Stance, Subject};
-use crate::scenes::wash::Meeting;
+use crate::noise::cloudy;
+use crate::pen::{Ink, Pen};
+use crate::rng::Rng;
 use crate::scenes::{Plane, Stage, cast};
+use crate::subject::{Act, Body, Stance, Subject};
+use crate::wash::Meeting;
 
 /// How much nearer than in the open the figures are: they stand before the furniture.
 pub(super) const NEARNESS: f32 = 1.4;
@@ -214,7 +214,7 @@ fn armchair(pen: &mut Pen, (x, foot): (f32, f32), unit: f32, cloth: Rgb) {
             foot - (top - tall) * u,
         );
         let r = 2.6 * u;
-        let path = crate::scenes::pen::smooth(&[
+        let path = crate::pen::smooth(&[
             (left + r, top),
             (right - r, top),
             (right, top + r),

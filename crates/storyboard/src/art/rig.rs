@@ -1,16 +1,250 @@
-//! Parses the subset of SVG that `drawings/README.md` describes into parts and shapes. It draws nothing.
+//! Drawings as data: SVG files whose groups are named parts that turn about joints. It reads the subset that
+//! `drawings/README.md` describes and poses parts as the caller decides.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use roxmltree::{Document, Node};
 use tiny_skia::{Path, PathBuilder, Rect, Transform};
 
-use super::part::{Hue, Item, Part, Shape};
-use crate::art::drawings;
+use super::{Look, drawings};
 use crate::colour::Rgb;
+use crate::pen::{Ink, Pen};
+
+/// A drawing in a square of 100 by 100, y down.
+#[derive(Clone, Debug)]
+pub(super) struct Rig {
+    root: Part,
+}
+
+impl Rig {
+    /// The drawing of that name, parsed at its first use; `None` if there is none.
+    pub(super) fn named(name: &str) -> Option<&'static Self> {
+        static RIGS: OnceLock<Mutex<BTreeMap<String, Option<&'static Rig>>>> = OnceLock::new();
+        let rigs = RIGS.get_or_init(Mutex::default);
+        let mut rigs = rigs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = rigs.get(name) {
+            return *known;
+        }
+        // Leaks once per drawing, so the number of drawings bounds the leak.
+        let rig = drawings::source(name)
+            .and_then(|svg| Self::parse(svg).ok())
+            .map(|rig| &*Box::leak(Box::new(rig)));
+        rigs.insert(name.to_owned(), rig);
+        rig
+    }
+
+    /// Reads an SVG.
+    ///
+    /// # Errors
+    /// A sentence that names the element outside the subset.
+    pub(super) fn parse(svg: &str) -> Result<Self, String> {
+        let document = Document::parse(svg).map_err(|error| error.to_string())?;
+        Ok(Self {
+            root: part(document.root_element(), 0)?,
+        })
+    }
+
+    /// Draws it. `pose` gives the pose of each part by its name.
+    pub(super) fn draw(&self, pen: &mut Pen, look: &Look, pose: &dyn Fn(&str) -> Pose) {
+        draw(&self.root, pen, look, pose);
+    }
+
+    /// The joint of the first part of that name, at rest.
+    pub(super) fn joint(&self, name: &str) -> Option<(f32, f32)> {
+        joint(&self.root, name, Transform::identity())
+    }
+
+    /// The names of its parts.
+    #[cfg(test)]
+    pub(super) fn parts(&self) -> Vec<&str> {
+        fn walk<'a>(part: &'a Part, names: &mut Vec<&'a str>) {
+            names.push(&part.name);
+            for item in &part.items {
+                if let Item::Part(part) = item {
+                    walk(part, names);
+                }
+            }
+        }
+        let mut names = Vec::new();
+        walk(&self.root, &mut names);
+        names
+    }
+}
+
+// The parts of a drawing: shapes about joints, posed and drawn.
+
+/// The pose of a part about its joint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Pose {
+    /// Clockwise, in a picture that faces right.
+    pub(super) degrees: f32,
+    pub(super) shift: (f32, f32),
+    pub(super) scale: (f32, f32),
+    pub(super) hidden: bool,
+}
+
+impl Pose {
+    pub(super) const REST: Self = Self {
+        degrees: 0.0,
+        shift: (0.0, 0.0),
+        scale: (1.0, 1.0),
+        hidden: false,
+    };
+    pub(super) const HIDDEN: Self = Self {
+        hidden: true,
+        ..Self::REST
+    };
+
+    pub(super) const fn turned(degrees: f32) -> Self {
+        Self {
+            degrees,
+            ..Self::REST
+        }
+    }
+
+    pub(super) const fn shifted(right: f32, down: f32) -> Self {
+        Self {
+            shift: (right, down),
+            ..Self::REST
+        }
+    }
+
+    pub(super) const fn scaled(across: f32, down: f32) -> Self {
+        Self {
+            scale: (across, down),
+            ..Self::REST
+        }
+    }
+
+    fn about(self, joint: (f32, f32)) -> Transform {
+        Transform::from_translate(joint.0 + self.shift.0, joint.1 + self.shift.1)
+            .pre_concat(Transform::from_rotate(self.degrees))
+            .pre_scale(self.scale.0, self.scale.1)
+            .pre_translate(-joint.0, -joint.1)
+    }
+}
+
+/// The colour of a shape, before the scene's light.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Hue {
+    Main,
+    Trim,
+    Dark,
+    Pale,
+    Lamp,
+    Skin,
+    Hair,
+    /// A fixed colour under the scene's light.
+    Fixed(Rgb),
+    /// Black or white over the shapes below, without the scene's light.
+    Shade(Rgb),
+}
+
+#[derive(Clone, Debug)]
+struct Shape {
+    path: Path,
+    hue: Hue,
+    lift: f32,
+    alpha: f32,
+    /// Width of a line; `None`: filled.
+    line: Option<f32>,
+    /// A linear fade of the opacity to 0.0, from one point to the other.
+    fade: Option<[f32; 4]>,
+    /// Visible only by lamplight.
+    lit_only: bool,
+    /// Visible only in snow.
+    snow_only: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Item {
+    Shape(Box<Shape>),
+    Part(Part),
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    name: String,
+    joint: (f32, f32),
+    place: Transform,
+    items: Vec<Item>,
+}
+
+fn joint(part: &Part, name: &str, outer: Transform) -> Option<(f32, f32)> {
+    let onto = outer.pre_concat(part.place);
+    if part.name == name {
+        let mut point = tiny_skia::Point::from_xy(part.joint.0, part.joint.1);
+        onto.map_point(&mut point);
+        return Some((point.x, point.y));
+    }
+    part.items.iter().find_map(|item| match item {
+        Item::Part(part) => joint(part, name, onto),
+        Item::Shape(_) => None,
+    })
+}
+
+fn draw(part: &Part, pen: &mut Pen, look: &Look, pose: &dyn Fn(&str) -> Pose) {
+    let posed = if part.name.is_empty() {
+        Pose::REST
+    } else {
+        pose(&part.name)
+    };
+    if posed.hidden {
+        return;
+    }
+    pen.within(part.place.pre_concat(posed.about(part.joint)), |pen| {
+        for item in &part.items {
+            match item {
+                Item::Part(part) => draw(part, pen, look, pose),
+                Item::Shape(shape) => shape.draw(pen, look),
+            }
+        }
+    });
+}
+
+impl Shape {
+    fn draw(&self, pen: &mut Pen, look: &Look) {
+        if self.lit_only && !look.lit || self.snow_only && !look.snowy {
+            return;
+        }
+        let own = match self.hue {
+            Hue::Main => look.main,
+            Hue::Trim => look.trim,
+            Hue::Dark => look.dark,
+            Hue::Pale => look.pale,
+            Hue::Lamp if look.lit => look.lamp,
+            Hue::Lamp => look.dark.mix(look.trim, 0.5),
+            Hue::Skin => look.skin,
+            Hue::Hair => look.hair,
+            Hue::Fixed(colour) => look.shown(colour),
+            Hue::Shade(colour) => colour,
+        };
+        let colour = if self.lift == 0.0 {
+            own
+        } else {
+            own.lift(self.lift)
+        };
+        let ink = match self.fade {
+            Some([x1, y1, x2, y2]) => {
+                Ink::Line([(x1, y1, colour, self.alpha), (x2, y2, colour, 0.0)])
+            }
+            None => Ink::Flat(colour, self.alpha),
+        };
+        match self.line {
+            Some(width) => pen.line(Some(self.path.clone()), width, ink),
+            None => pen.fill(Some(self.path.clone()), ink),
+        }
+    }
+}
+
+// Parses the subset of SVG that `drawings/README.md` describes into parts and shapes. It draws
+// nothing.
 
 /// Maximum nesting of parts, across files.
 const DEPTH_MAX: usize = 12;
 
-pub(super) fn part(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
+fn part(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
     if depth > DEPTH_MAX {
         return Err("parts are nested too deeply".to_owned());
     }
@@ -78,13 +312,12 @@ fn place(node: Node<'_, '_>) -> Result<Transform, String> {
 }
 
 fn numbers(text: &str) -> Result<Vec<f32>, String> {
-    let number = |word: &str| {
-        word.parse::<f32>()
-            .map_err(|_| format!("\"{word}\" is not a number"))
-    };
     text.split([' ', ','])
         .filter(|word| !word.is_empty())
-        .map(number)
+        .map(|word| {
+            word.parse::<f32>()
+                .map_err(|_| format!("\"{word}\" is not a number"))
+        })
         .collect()
 }
 

@@ -1,0 +1,716 @@
+//! Outfits: one row for each role, and several rows for roles whose people should differ. It names drawings and draws
+//! none.
+
+use super::cloth::Skirt;
+use super::skeleton::Build;
+use crate::subject::Subject;
+
+/// The colour of a garment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Tint {
+    Main,
+    /// The main colour, darker.
+    Deep,
+    Trim,
+    Dark,
+    Pale,
+    Skin,
+    Hair,
+    Fixed(u32),
+}
+
+/// The names of drawings in their sheets; an empty name draws nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Outfit {
+    pub(super) build: Build,
+    /// On the chest, and on the back behind everything.
+    pub(super) torso: &'static str,
+    pub(super) back: &'static str,
+    /// Upper arm and forearm.
+    pub(super) arm: [&'static str; 2],
+    pub(super) sleeve: Tint,
+    pub(super) hand: (&'static str, Tint),
+    /// Thigh and shin.
+    pub(super) leg: ([&'static str; 2], Tint),
+    pub(super) foot: (&'static str, Tint),
+    pub(super) skirt: Option<Skirt>,
+    pub(super) hair: &'static str,
+    pub(super) hair_tint: Tint,
+    pub(super) hat: &'static str,
+    pub(super) face: &'static [&'static str],
+    /// In the far hand, upright.
+    pub(super) held: &'static str,
+}
+
+/// Row `nth` of `rows`, modulo their number.
+fn pick<const N: usize>(rows: &[Outfit; N], nth: u8) -> Outfit {
+    rows[usize::from(nth) % N]
+}
+
+/// `worn`, with other `hair` for every second person.
+fn or(worn: Outfit, hair: &'static str, nth: u8) -> Outfit {
+    pick(&[worn, Outfit { hair, ..worn }], nth)
+}
+
+/// The outfit of the `nth` person of `subject`.
+pub(super) fn outfit(subject: Subject, nth: u8) -> Outfit {
+    match subject {
+        Subject::Man => pick(&MEN, nth),
+        Subject::Woman => pick(&WOMEN, nth),
+        Subject::Boy => pick(&BOYS, nth),
+        Subject::Girl => pick(&GIRLS, nth),
+        Subject::Baby => BABY,
+        Subject::OldMan => OLD_MAN,
+        Subject::OldWoman => OLD_WOMAN,
+        Subject::Umbrella => Outfit {
+            held: "umbrella",
+            ..pick(&PEOPLE, nth % 2)
+        },
+        Subject::King => KING,
+        Subject::Queen => QUEEN,
+        Subject::Wizard => WIZARD,
+        Subject::Witch => WITCH,
+        Subject::Knight => KNIGHT,
+        Subject::Pirate => PIRATE,
+        Subject::Bride => BRIDE,
+        Subject::Clown => CLOWN,
+        Subject::Mermaid => MERMAID,
+        Subject::Monk => MONK,
+        Subject::Skier => SKIER,
+        Subject::Cyclist => CYCLIST,
+        Subject::Rider => RIDER,
+        Subject::Diver => DIVER,
+        Subject::Fisherman => FISHERMAN,
+        Subject::Dancer => DANCER,
+        Subject::Chef => CHEF,
+        Subject::Farmer => FARMER,
+        Subject::Firefighter => FIREFIGHTER,
+        Subject::Police => POLICE,
+        Subject::Soldier => SOLDIER,
+        Subject::Astronaut => ASTRONAUT,
+        Subject::Robot => ROBOT,
+        Subject::Musician => or(MUSICIAN, "curly", nth),
+        Subject::Painter => or(PAINTER, "crop", nth),
+        Subject::Doctor => or(DOCTOR, "crop", nth),
+        _ => pick(&PEOPLE, nth),
+    }
+}
+
+// Clothes that many outfits share.
+
+const GREY: Tint = Tint::Fixed(0xc8_c8cc);
+
+const LEATHER: Tint = Tint::Fixed(0x5a_3a28);
+
+const BLACK: Tint = Tint::Fixed(0x2a_2a32);
+
+const JEANS: Tint = Tint::Fixed(0x3c_4c6c);
+
+const KHAKI: Tint = Tint::Fixed(0x8a_7a5c);
+
+const MAN: Outfit = Outfit {
+    build: Build::MAN,
+    torso: "plain",
+    back: "",
+    arm: ["upper", "lower"],
+    sleeve: Tint::Main,
+    hand: ("hand", Tint::Skin),
+    leg: (["thigh", "shin"], JEANS),
+    foot: ("shoe", LEATHER),
+    skirt: None,
+    hair: "short",
+    hair_tint: Tint::Hair,
+    hat: "",
+    face: &["brows"],
+    held: "",
+};
+
+const WOMAN: Outfit = Outfit {
+    build: Build::WOMAN,
+    torso: "slim",
+    hair: "long",
+    face: &["brows", "lashes", "lips"],
+    ..MAN
+};
+
+const DRESS: Outfit = Outfit {
+    torso: "dress",
+    arm: ["upper-short", "lower-bare"],
+    leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+    skirt: Some(Skirt {
+        length: 0.52,
+        flare: 4.0,
+        hem: false,
+    }),
+    ..WOMAN
+};
+
+const GOWN: Option<Skirt> = Some(Skirt {
+    length: 0.97,
+    flare: 8.0,
+    hem: true,
+});
+
+const ROBE: Outfit = Outfit {
+    torso: "robe",
+    arm: ["upper-wide", "lower-wide"],
+    leg: (["thigh", "shin"], Tint::Deep),
+    skirt: Some(Skirt {
+        length: 0.96,
+        flare: 4.2,
+        hem: true,
+    }),
+    ..MAN
+};
+
+const COAT: Option<Skirt> = Some(Skirt {
+    length: 0.34,
+    flare: 2.4,
+    hem: false,
+});
+
+const TUNIC: Option<Skirt> = Some(Skirt {
+    length: 0.2,
+    flare: 1.6,
+    hem: false,
+});
+
+// Everyday outfits by age. Several rows make several people differ.
+
+const PEOPLE: [Outfit; 8] = [
+    Outfit {
+        torso: "scarf",
+        skirt: COAT,
+        hair: "tousled",
+        ..MAN
+    },
+    Outfit {
+        torso: "scarf",
+        skirt: COAT,
+        hair: "bob",
+        leg: (["thigh", "shin"], BLACK),
+        foot: ("boot", LEATHER),
+        ..WOMAN
+    },
+    Outfit {
+        build: Build::TALL,
+        torso: "hoodie",
+        hair: "crop",
+        face: &["brows", "stubble"],
+        ..MAN
+    },
+    Outfit {
+        torso: "plain",
+        hair: "ponytail",
+        leg: (["thigh", "shin"], Tint::Fixed(0x5a_5468)),
+        ..WOMAN
+    },
+    Outfit {
+        build: Build::STOUT,
+        torso: "shirt",
+        hair: "bald",
+        face: &["brows", "moustache"],
+        leg: (["thigh", "shin"], KHAKI),
+        ..MAN
+    },
+    Outfit {
+        hair: "afro",
+        leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+        ..DRESS
+    },
+    Outfit {
+        build: Build::OLD,
+        torso: "coat",
+        skirt: TUNIC,
+        hair: "short",
+        hair_tint: GREY,
+        hat: "fedora",
+        face: &["brows", "glasses", "wrinkles"],
+        leg: (["thigh", "shin"], Tint::Dark),
+        ..MAN
+    },
+    Outfit {
+        torso: "hoodie",
+        hair: "curly",
+        hat: "beanie",
+        face: &["brows", "lashes", "glasses"],
+        ..WOMAN
+    },
+];
+const MEN: [Outfit; 6] = [
+    Outfit {
+        torso: "shirt",
+        ..MAN
+    },
+    Outfit {
+        build: Build::TALL,
+        torso: "coat",
+        skirt: COAT,
+        hair: "crop",
+        leg: (["thigh", "shin"], Tint::Dark),
+        face: &["brows", "beard"],
+        ..MAN
+    },
+    Outfit {
+        build: Build::STOUT,
+        torso: "hoodie",
+        hat: "cap",
+        ..MAN
+    },
+    Outfit {
+        torso: "suit",
+        hair: "shaved",
+        leg: (["thigh", "shin"], Tint::Deep),
+        foot: ("shoe", BLACK),
+        ..MAN
+    },
+    Outfit {
+        torso: "scarf",
+        hair: "tousled",
+        face: &["brows", "glasses"],
+        leg: (["thigh", "shin"], KHAKI),
+        ..MAN
+    },
+    Outfit {
+        build: Build::TALL,
+        torso: "plain",
+        hair: "afro",
+        ..MAN
+    },
+];
+const WOMEN: [Outfit; 6] = [
+    DRESS,
+    Outfit {
+        torso: "coat",
+        skirt: COAT,
+        hair: "bun",
+        leg: (["thigh", "shin"], BLACK),
+        foot: ("boot", BLACK),
+        ..WOMAN
+    },
+    Outfit {
+        torso: "plain",
+        hair: "ponytail",
+        ..WOMAN
+    },
+    Outfit {
+        hair: "curly",
+        skirt: Some(Skirt {
+            length: 0.8,
+            flare: 4.6,
+            hem: true,
+        }),
+        ..DRESS
+    },
+    Outfit {
+        build: Build {
+            leg: 1.04,
+            ..Build::WOMAN
+        },
+        torso: "scarf",
+        skirt: COAT,
+        hair: "bob",
+        hat: "beret",
+        leg: (["thigh", "shin"], Tint::Dark),
+        foot: ("boot", LEATHER),
+        ..WOMAN
+    },
+    Outfit {
+        torso: "hoodie",
+        hair: "bob",
+        hat: "headscarf",
+        ..WOMAN
+    },
+];
+const CHILD: Outfit = Outfit {
+    build: Build::CHILD,
+    torso: "tee",
+    arm: ["upper-short", "lower-bare"],
+    leg: (["thigh-shorts", "shin-bare"], JEANS),
+    foot: ("shoe", Tint::Fixed(0xd8_5a48)),
+    hair: "tousled",
+    ..MAN
+};
+const BOYS: [Outfit; 4] = [
+    CHILD,
+    Outfit {
+        hat: "cap",
+        hair: "crop",
+        leg: (["thigh-shorts", "shin-bare"], KHAKI),
+        ..CHILD
+    },
+    Outfit {
+        torso: "hoodie",
+        arm: ["upper", "lower"],
+        leg: (["thigh", "shin"], JEANS),
+        hair: "curly",
+        ..CHILD
+    },
+    Outfit {
+        torso: "overalls",
+        sleeve: Tint::Trim,
+        hair: "short",
+        leg: (["thigh", "shin"], Tint::Main),
+        face: &["brows", "glasses"],
+        ..CHILD
+    },
+];
+const GIRLS: [Outfit; 4] = [
+    Outfit {
+        torso: "dress",
+        skirt: Some(Skirt {
+            length: 0.58,
+            flare: 5.0,
+            hem: false,
+        }),
+        leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+        hair: "pigtails",
+        face: &["brows", "lashes"],
+        ..CHILD
+    },
+    Outfit {
+        torso: "tee",
+        hair: "ponytail",
+        face: &["brows", "lashes"],
+        ..CHILD
+    },
+    Outfit {
+        torso: "dress",
+        skirt: Some(Skirt {
+            length: 0.6,
+            flare: 5.0,
+            hem: true,
+        }),
+        leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+        hair: "afro",
+        face: &["brows", "lashes"],
+        ..CHILD
+    },
+    Outfit {
+        torso: "hoodie",
+        arm: ["upper", "lower"],
+        leg: (["thigh", "shin"], JEANS),
+        hair: "bob",
+        face: &["brows", "lashes", "glasses"],
+        ..CHILD
+    },
+];
+
+const BABY: Outfit = Outfit {
+    build: Build::BABY,
+    torso: "plain",
+    leg: (["thigh", "shin"], Tint::Main),
+    foot: ("shoe", Tint::Main),
+    hair: "tuft",
+    face: &[],
+    ..MAN
+};
+const OLD_MAN: Outfit = Outfit {
+    build: Build::OLD,
+    torso: "coat",
+    skirt: TUNIC,
+    hair: "bald",
+    hair_tint: GREY,
+    face: &["brows", "wrinkles", "moustache", "glasses"],
+    leg: (["thigh", "shin"], Tint::Fixed(0x6a_5c50)),
+    held: "cane",
+    ..MAN
+};
+const OLD_WOMAN: Outfit = Outfit {
+    build: Build {
+        girth: 0.98,
+        leg: 0.86,
+        ..Build::OLD
+    },
+    torso: "coat",
+    skirt: Some(Skirt {
+        length: 0.66,
+        flare: 2.6,
+        hem: false,
+    }),
+    leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+    hair: "bun",
+    hair_tint: GREY,
+    face: &["brows", "wrinkles", "glasses", "lips"],
+    held: "cane",
+    ..MAN
+};
+
+// Outfits for work, sport and music.
+
+const SKIER: Outfit = Outfit {
+    torso: "hoodie",
+    hand: ("hand", Tint::Dark),
+    leg: (["thigh", "shin"], Tint::Dark),
+    foot: ("boot", Tint::Trim),
+    hat: "bobble",
+    hair: "crop",
+    face: &["goggles"],
+    ..MAN
+};
+const CYCLIST: Outfit = Outfit {
+    torso: "tee",
+    arm: ["upper-short", "lower-bare"],
+    leg: (["thigh-shorts", "shin-bare"], BLACK),
+    hat: "bike-helmet",
+    hair: "crop",
+    ..MAN
+};
+const RIDER: Outfit = Outfit {
+    torso: "coat",
+    leg: (["thigh", "shin"], KHAKI),
+    foot: ("boot", BLACK),
+    hat: "straw",
+    ..MAN
+};
+const DIVER: Outfit = Outfit {
+    torso: "wetsuit",
+    back: "tank-back",
+    hand: ("hand", Tint::Dark),
+    leg: (["thigh", "shin"], Tint::Main),
+    foot: ("fin", Tint::Trim),
+    face: &["mask", "regulator"],
+    ..MAN
+};
+const FISHERMAN: Outfit = Outfit {
+    torso: "fisher",
+    hat: "bucket",
+    face: &["brows", "beard"],
+    hair_tint: Tint::Fixed(0x8a_7868),
+    leg: (["thigh", "shin"], KHAKI),
+    foot: ("boot", Tint::Fixed(0x4a_5a3c)),
+    held: "rod",
+    ..MAN
+};
+const DANCER: Outfit = Outfit {
+    torso: "tutu",
+    arm: ["upper-bare", "lower-bare"],
+    leg: (["thigh", "shin"], Tint::Fixed(0xf0_d0cc)),
+    foot: ("shoe", Tint::Main),
+    skirt: Some(Skirt {
+        length: 0.36,
+        flare: 9.0,
+        hem: false,
+    }),
+    hair: "bun",
+    ..WOMAN
+};
+const MUSICIAN: Outfit = Outfit {
+    torso: "vest",
+    arm: ["upper", "lower"],
+    hat: "fedora",
+    face: &["brows", "stubble"],
+    hair: "short",
+    ..MAN
+};
+const PAINTER: Outfit = Outfit {
+    torso: "smock",
+    skirt: COAT,
+    hat: "beret",
+    hair: "bob",
+    face: &["brows", "moustache"],
+    held: "brush",
+    ..MAN
+};
+const CHEF: Outfit = Outfit {
+    torso: "chef",
+    leg: (["thigh", "shin"], Tint::Fixed(0x4a_5060)),
+    foot: ("shoe", BLACK),
+    build: Build::HEAVY,
+    face: &["brows", "moustache"],
+    hat: "toque",
+    held: "pan",
+    ..MAN
+};
+const DOCTOR: Outfit = Outfit {
+    torso: "doctor",
+    skirt: Some(Skirt {
+        length: 0.42,
+        flare: 1.6,
+        hem: false,
+    }),
+    leg: (["thigh", "shin"], Tint::Fixed(0x5a_94a0)),
+    foot: ("shoe", Tint::Pale),
+    hair: "ponytail",
+    face: &["brows", "glasses"],
+    build: Build::WOMAN,
+    ..MAN
+};
+const FARMER: Outfit = Outfit {
+    torso: "overalls",
+    sleeve: Tint::Trim,
+    leg: (["thigh", "shin"], Tint::Main),
+    foot: ("boot", LEATHER),
+    hat: "straw",
+    face: &["brows", "stubble"],
+    held: "pitchfork",
+    ..MAN
+};
+const FIREFIGHTER: Outfit = Outfit {
+    torso: "fire",
+    build: Build::HEAVY,
+    arm: ["upper", "lower-cuff"],
+    hand: ("hand", Tint::Dark),
+    leg: (["thigh", "shin"], Tint::Main),
+    foot: ("boot", BLACK),
+    skirt: TUNIC,
+    hat: "fire-helmet",
+    ..MAN
+};
+const POLICE: Outfit = Outfit {
+    torso: "uniform",
+    leg: (["thigh", "shin"], Tint::Deep),
+    foot: ("shoe", BLACK),
+    hat: "police-cap",
+    ..MAN
+};
+const SOLDIER: Outfit = Outfit {
+    torso: "camo",
+    back: "pack-back",
+    leg: (["thigh", "shin"], Tint::Main),
+    foot: ("boot", LEATHER),
+    hair: "crop",
+    hat: "soldier-helmet",
+    ..MAN
+};
+const ASTRONAUT: Outfit = Outfit {
+    torso: "space",
+    back: "pack-back",
+    build: Build {
+        head: 0.92,
+        ..Build::HEAVY
+    },
+    arm: ["upper-puff", "lower-puff"],
+    hand: ("hand", Tint::Fixed(0x6a_7684)),
+    leg: (["thigh-puff", "shin-puff"], Tint::Main),
+    foot: ("moon-boot", Tint::Fixed(0x6a_7684)),
+    hat: "space-helm",
+    ..MAN
+};
+const ROBOT: Outfit = Outfit {
+    torso: "tank",
+    arm: ["upper-tube", "lower-tube"],
+    hand: ("hand-claw", Tint::Main),
+    leg: (["thigh-tube", "shin-tube"], Tint::Main),
+    foot: ("moon-boot", Tint::Main),
+    hair: "",
+    face: &["robot-head"],
+    ..MAN
+};
+
+// Outfits of people in tales and at feasts.
+
+const KING: Outfit = Outfit {
+    torso: "king",
+    back: "cape-back",
+    skirt: Some(Skirt {
+        length: 0.5,
+        flare: 3.0,
+        hem: true,
+    }),
+    leg: (["thigh", "shin"], Tint::Deep),
+    foot: ("boot", LEATHER),
+    hair: "crop",
+    face: &["brows", "beard"],
+    hat: "crown",
+    held: "scepter",
+    ..MAN
+};
+const QUEEN: Outfit = Outfit {
+    torso: "bodice",
+    arm: ["upper-puff", "lower"],
+    skirt: GOWN,
+    leg: (["thigh", "shin"], Tint::Deep),
+    hair: "bun",
+    hat: "crown",
+    face: &["brows", "lashes", "lips"],
+    ..WOMAN
+};
+const WIZARD: Outfit = Outfit {
+    hair: "long",
+    hair_tint: GREY,
+    face: &["brows", "beard-long"],
+    hat: "wizard",
+    held: "staff",
+    ..ROBE
+};
+const WITCH: Outfit = Outfit {
+    build: Build::WOMAN,
+    hair_tint: Tint::Fixed(0x8a_4428),
+    face: &["brows", "lashes", "lips"],
+    hair: "long",
+    hat: "witch",
+    held: "broom",
+    foot: ("boot", BLACK),
+    ..ROBE
+};
+const KNIGHT: Outfit = Outfit {
+    torso: "plate",
+    arm: ["upper-plate", "lower-plate"],
+    hand: ("hand", Tint::Deep),
+    leg: (["thigh", "shin-plate"], Tint::Deep),
+    foot: ("boot", Tint::Main),
+    skirt: TUNIC,
+    hair: "",
+    hat: "knight-helm",
+    held: "sword",
+    ..MAN
+};
+const PIRATE: Outfit = Outfit {
+    torso: "pirate",
+    skirt: COAT,
+    leg: (["thigh", "shin"], BLACK),
+    foot: ("boot", LEATHER),
+    hair: "long",
+    hat: "tricorn",
+    face: &["brows", "stubble", "patch", "moustache"],
+    held: "cutlass",
+    ..MAN
+};
+const BRIDE: Outfit = Outfit {
+    torso: "bodice",
+    arm: ["upper-short", "lower-bare"],
+    skirt: Some(Skirt {
+        length: 0.98,
+        flare: 12.0,
+        hem: false,
+    }),
+    leg: (["thigh", "shin"], Tint::Deep),
+    foot: ("shoe", Tint::Pale),
+    hair: "bun",
+    hat: "veil",
+    held: "bouquet",
+    ..WOMAN
+};
+const CLOWN: Outfit = Outfit {
+    torso: "clown",
+    arm: ["upper-puff", "lower-puff"],
+    hand: ("hand", Tint::Pale),
+    leg: (["thigh-puff", "shin-puff"], Tint::Main),
+    foot: ("clog", Tint::Fixed(0xd8_3a3a)),
+    hair: "",
+    hat: "clown-hair",
+    face: &["clown-face"],
+    ..MAN
+};
+const MERMAID: Outfit = Outfit {
+    torso: "bare",
+    arm: ["upper-bare", "lower-bare"],
+    hair_tint: Tint::Fixed(0xc8_5030),
+    hat: "",
+    ..WOMAN
+};
+const MONK: Outfit = Outfit {
+    torso: "monk",
+    arm: ["upper-wide", "lower-bare"],
+    skirt: Some(Skirt {
+        length: 0.9,
+        flare: 3.0,
+        hem: false,
+    }),
+    leg: (["thigh-bare", "shin-bare"], Tint::Skin),
+    foot: ("sandal", LEATHER),
+    hair: "shaved",
+    held: "walking-staff",
+    ..MAN
+};
