@@ -1,5 +1,7 @@
 //! `kinora workers`: lists the live workers of a service, beside its processes.
 
+use std::sync::Arc;
+
 use kinora_store::{LivingWorker, ServedModel, WorkerPlaceState};
 use serde_json::{Value, json};
 
@@ -24,7 +26,7 @@ pub(crate) fn run(args: &WorkersArgs) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::because("The command could not start", error))?;
     let url = config.store_url();
-    let living = runtime.block_on(kinora_store::living_workers(&url, &SystemClock));
+    let living = runtime.block_on(kinora_store::living_workers(&url, Arc::new(SystemClock)));
     let living = living.map_err(|error| hint::not_opened(error, "workers", &args.home))?;
     print(&if args.json {
         as_json(&living)

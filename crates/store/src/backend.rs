@@ -22,9 +22,9 @@ use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable};
 use crate::tables::keys;
 use crate::task::Load;
 use crate::{
-    ApiKey, Callback, ClaimRequest, Counts, DeliveryRequest, Ended, EndedRequest, ExpiryCursor,
-    FetchRequest, Glance, Idempotency, Lease, LongTasks, Overview, Page, PageRequest, Postpone,
-    StoreError, SweepRequest, Usage,
+    ApiKey, Callback, ClaimRequest, Counts, Ended, EndedRequest, ExpiryCursor, FetchRequest,
+    Glance, Idempotency, Lease, LongTasks, Overview, Page, PageRequest, Postpone, StoreError,
+    SweepRequest, Usage,
 };
 
 /// A change of the store in one transaction. It may run several times: each run starts from the
@@ -310,12 +310,6 @@ pub(crate) trait Transaction: Send {
         &mut self,
         count: usize,
     ) -> impl Future<Output = Result<Vec<u64>, Self::Fault>> + Send;
-
-    /// Numbers of the deliveries to lease, for each webhook as far as its free places go.
-    fn due_deliveries(
-        &mut self,
-        request: &DeliveryRequest,
-    ) -> impl Future<Output = Result<Vec<u64>, Self::Fault>> + Send;
 }
 
 impl<S: Script> Operation for S {
@@ -335,8 +329,8 @@ impl<S: Script> Operation for S {
 
 /// The tables of a store, for the process that serves it and for commands beside it.
 pub(crate) trait Tables: std::fmt::Debug + Send + Sync + 'static {
-    /// The column that numbers keys in the order of their creation.
-    const KEY_NUMBER: &'static str;
+    /// The SQL that differs between the databases.
+    const DIALECT: Dialect;
 
     /// Answers a question.
     fn ask<T: Send + 'static>(&self, question: Question<T>) -> impl Answer<Vec<T>>;
@@ -352,7 +346,7 @@ pub(crate) trait Tables: std::fmt::Debug + Send + Sync + 'static {
 
     /// All keys, oldest first.
     fn list_keys(&self) -> impl Answer<Vec<ApiKey>> {
-        self.ask(keys::all(Self::KEY_NUMBER))
+        self.ask(keys::all(Self::DIALECT))
     }
 
     /// Makes a change of keys visible to this process at once.
@@ -401,7 +395,9 @@ pub(crate) trait Backend: Tables {
     fn find(&self, project: Option<&str>, id: TaskId) -> impl Answer<Option<Arc<Record>>>;
 
     /// Like [`Backend::find`], but may return a slightly older state of an unfinished task.
-    fn find_recent(&self, project: Option<&str>, id: TaskId) -> impl Answer<Option<Arc<Record>>>;
+    fn find_recent(&self, project: Option<&str>, id: TaskId) -> impl Answer<Option<Arc<Record>>> {
+        self.find(project, id)
+    }
 
     /// Several tasks as they are now. A damaged one gives an error of its own.
     #[allow(clippy::type_complexity)]
@@ -455,9 +451,6 @@ pub(crate) trait Backend: Tables {
 
     /// Writes when keys were used last. They are only exact to a minute, so a failure is ignored.
     fn write_key_uses(&self) -> impl Future<Output = ()> + Send;
-
-    /// As [`crate::Deliveries::trim_deliveries`].
-    fn trim_deliveries(&self) -> impl Answer<u64>;
 }
 
 /// The future of an answer.

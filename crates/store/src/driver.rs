@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use kinora_contract::Clock;
 
 use crate::{
-    BackupSource, Export, Import, Inspection, KeyStore, LivingWorker, OpenError, OpenOptions,
-    Operations, Stores, Webhooks,
+    BackupSource, Export, Import, Inspection, KeyStore, OpenError, OpenOptions, Operations, Stores,
+    Webhooks,
 };
 
 /// A kind of store. Each method is the public function of the same name in [`mod@crate::open`], for addresses of this
@@ -25,12 +25,6 @@ pub(crate) trait Driver: Sync {
     fn open_keys(&self, url: &str) -> Result<Arc<dyn KeyStore>, OpenError>;
 
     fn open_webhooks(&self, url: &str) -> Result<Arc<dyn Webhooks>, OpenError>;
-
-    async fn living_workers(
-        &self,
-        url: &str,
-        clock: &dyn Clock,
-    ) -> Result<Vec<LivingWorker>, OpenError>;
 
     async fn unsafe_settings(&self, url: &str) -> Result<Vec<String>, OpenError>;
 

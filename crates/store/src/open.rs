@@ -70,8 +70,13 @@ pub fn open_webhooks(url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
 /// # Errors
 /// [`OpenError::Missing`] if there is no store; otherwise another [`OpenError`], with a message for
 /// operators.
-pub async fn living_workers(url: &str, clock: &dyn Clock) -> Result<Vec<LivingWorker>, OpenError> {
-    driver(url)?.living_workers(url, clock).await
+pub async fn living_workers(
+    url: &str,
+    clock: Arc<dyn Clock>,
+) -> Result<Vec<LivingWorker>, OpenError> {
+    let overview = open_operations(url, clock).await?.overview().await;
+    let overview = overview.map_err(|error| OpenError::Unavailable(error.into()))?;
+    Ok(overview.workers)
 }
 
 /// Settings of the server behind the store at `url` with which a power loss may take acknowledged tasks.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use kinora_contract::UnixMs;
 use serde::Serialize;
 
+use crate::StoreError;
 use crate::stored::int;
 
 /// A statement with its values.
@@ -35,6 +36,14 @@ impl Dialect {
         }
     }
 
+    /// The condition of running tasks, as their index has it.
+    pub(crate) const fn is_running(self) -> &'static str {
+        match self {
+            Self::Sqlite => "phase IN ('waiting', 'running') AND phase = 'running'",
+            Self::Postgres => "place = 4",
+        }
+    }
+
     /// A table whose column `value` has the elements of a JSON list of texts or numbers.
     pub(crate) fn each(self, parameter: &str) -> String {
         match self {
@@ -51,6 +60,24 @@ impl Dialect {
         match self {
             Self::Sqlite => format!("json_each({parameter})"),
             Self::Postgres => format!("json_array_elements({parameter}::json) AS each(value)"),
+        }
+    }
+
+    /// A table whose column `value` has the numbers that a query finds. The query may use the tables
+    /// before it, as that of a lateral join may, which SQLite does not have.
+    pub(crate) fn each_number(self, query: &str) -> String {
+        let list = match self {
+            Self::Sqlite => "json_group_array",
+            Self::Postgres => "json_agg",
+        };
+        self.each(&format!("(SELECT {list}(number) FROM ({query}) n)"))
+    }
+
+    /// The column that numbers the rows of a table in the order of their insertion.
+    pub(crate) const fn number(self) -> &'static str {
+        match self {
+            Self::Sqlite => "rowid",
+            Self::Postgres => "number",
         }
     }
 
@@ -161,6 +188,12 @@ pub(crate) struct Unreadable(pub(crate) String);
 impl From<serde_json::Error> for Unreadable {
     fn from(error: serde_json::Error) -> Self {
         Self(error.to_string())
+    }
+}
+
+impl From<Unreadable> for StoreError {
+    fn from(Unreadable(text): Unreadable) -> Self {
+        Self::Corrupt(text)
     }
 }
 

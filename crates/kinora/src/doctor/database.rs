@@ -1,6 +1,8 @@
 //! A database that several processes share: whether it is usable, and who serves it. PostgreSQL's
 //! own tools check its integrity.
 
+use std::sync::Arc;
+
 use tokio::runtime::Runtime;
 
 use super::finding::Finding;
@@ -16,7 +18,7 @@ pub(super) fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
         Err(error) => return vec![("database", Finding::Bad(error.to_string()))],
     };
     let url = config.store_url();
-    let living = match runtime.block_on(kinora_store::living_workers(&url, &SystemClock)) {
+    let living = match runtime.block_on(kinora_store::living_workers(&url, Arc::new(SystemClock))) {
         Ok(living) => living,
         Err(error) => {
             let refused = damage::refused(error).to_string();

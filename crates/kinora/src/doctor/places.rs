@@ -1,5 +1,7 @@
 //! Devices and servers that a running service has put in quarantine.
 
+use std::sync::Arc;
+
 use kinora_store::{LivingWorker, WorkerPlaceState};
 
 use super::finding::Finding;
@@ -17,7 +19,7 @@ pub(super) fn quarantined(config: &Config) -> Vec<(&'static str, Finding)> {
     };
     let url = config.store_url();
     // A store that cannot be read is a finding of its own.
-    let living = runtime.block_on(kinora_store::living_workers(&url, &SystemClock));
+    let living = runtime.block_on(kinora_store::living_workers(&url, Arc::new(SystemClock)));
     findings(&living.unwrap_or_default())
 }
 

@@ -1,8 +1,9 @@
 //! What a store in PostgreSQL reads from its database, or remembers of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use kinora_contract::lifecycle::Record;
 use kinora_contract::{Reading, Status, TaskId, UnixMs};
 use tokio_postgres::types::Type;
@@ -11,16 +12,19 @@ use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::lane::LaneStep;
 use super::statement::Statement;
-use super::{PostgresStore, deliveries, overview, rows, script};
+use super::{PostgresStore, rows, script};
 use crate::backend::{Backend, Channel, Needs, Operation, Tables};
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::page::Filling;
 use crate::queue::QueueEstimates;
 use crate::signals::Signals;
-use crate::sql::{Question, Script};
+use crate::sql::{Dialect, Query, Question, Script};
+use crate::tables::tallies;
+use crate::tables::workers::{Announce, Withdraw, announced, living};
+use crate::workers::served;
 use crate::{
-    ApiKey, Count, Counts, Ended, EndedRequest, Glance, Idempotency, Lease, Order, Overview, Page,
-    PageRequest, StoreError, Usage,
+    Announcement, ApiKey, Count, Counts, Ended, EndedRequest, Glance, Idempotency, Lease,
+    LivingWorker, Order, Overview, Page, PageRequest, StoreError, Usage, Workers,
 };
 
 /// The columns of a [`Glance`].
@@ -29,7 +33,7 @@ const GLANCE: &str = "id, phase, started_at_ms IS NULL, progress, created_at_ms"
 const READINGS_MAX: usize = 10;
 
 impl Tables for PostgresStore {
-    const KEY_NUMBER: &'static str = "number";
+    const DIALECT: Dialect = Dialect::Postgres;
 
     async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
         script::ask(&self.reader, question).await
@@ -209,19 +213,11 @@ impl Backend for PostgresStore {
     async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
         let now_ms = self.reader.present().await?.wall_ms;
         let from_ms = ended_from(request.since_ms, now_ms).saturating_sub(UNDER_WAY_MS);
-        let ask = "SELECT id, finished_at_ms FROM tasks WHERE project = $1 AND finished_at_ms >= $2 \
-                   AND phase IN ('completed', 'failed') ORDER BY finished_at_ms DESC, id DESC LIMIT $3";
-        let ask = Statement::new(ask).text(request.project).int(from_ms);
-        let found = self.reader.query(ask.int(request.limit as u64)).await?;
-        let end = |row: &tokio_postgres::Row| {
-            let at_ms = row.try_get::<_, i64>(1)?.unsigned_abs();
-            Ok::<_, Fault>((at_ms, rows::id(row)?))
-        };
-        let mut tasks = found.iter().map(end).collect::<Result<Vec<_>, _>>()?;
+        let found = self.ask(tallies::ended(&request, from_ms)).await?;
+        let tasks: Vec<_> = found.into_iter().rev().flatten().collect();
         // They are not unfinished any more.
         let ended = tasks.iter().map(|(_, id)| (*id, None));
         self.shared.cache.compare(ended);
-        tasks.reverse();
         Ok(Ended {
             tasks,
             from_ms,
@@ -232,13 +228,11 @@ impl Backend for PostgresStore {
 
     async fn preview(&self, id: TaskId) -> Result<Option<Arc<[u8]>>, StoreError> {
         let ask = "SELECT picture FROM previews WHERE task = $1";
-        let found = self
-            .reader
-            .query(Statement::new(ask).text(id.to_string()))
-            .await?;
-        let picture = found.first().map(|row| row.try_get::<_, Vec<u8>>(0));
-        let picture = picture.transpose().map_err(Fault::from)?;
-        Ok(picture.map(Arc::from))
+        let picture = Question {
+            query: Query::new(ask).bind(id.to_string()),
+            read: |row| row.get::<Vec<u8>>(0),
+        };
+        Ok(self.ask(picture).await?.pop().map(Arc::from))
     }
 
     async fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> Result<(), StoreError> {
@@ -248,18 +242,16 @@ impl Backend for PostgresStore {
 
     async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
         let ask = "SELECT bytes, tasks FROM projects WHERE name = $1";
-        let found = self.reader.query(Statement::new(ask).text(project)).await?;
-        let Some(row) = found.first() else {
-            return Ok(Usage::default());
+        let sums = Question {
+            query: Query::new(ask).bind(project),
+            read: |row| {
+                Ok(Usage {
+                    bytes: row.get(0)?,
+                    tasks: row.get(1)?,
+                })
+            },
         };
-        let number = |at: usize| -> Result<u64, StoreError> {
-            let value: i64 = row.try_get(at).map_err(Fault::from)?;
-            Ok(u64::try_from(value).unwrap_or(0))
-        };
-        Ok(Usage {
-            bytes: number(0)?,
-            tasks: number(1)?,
-        })
+        Ok(self.ask(sums).await?.pop().unwrap_or_default())
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {
@@ -276,7 +268,7 @@ impl Backend for PostgresStore {
     }
 
     async fn overview(&self) -> Result<Overview, StoreError> {
-        overview::read(&self.reader, &self.reader.present().await?).await
+        script::overview(&self.reader).await
     }
 
     async fn may_claim(&self, models: &[String]) -> Result<bool, StoreError> {
@@ -295,9 +287,26 @@ impl Backend for PostgresStore {
 
     /// Written by the keys themselves.
     async fn write_key_uses(&self) {}
+}
 
-    async fn trim_deliveries(&self) -> Result<u64, StoreError> {
-        self.acts.call(deliveries::Trim).await
+#[async_trait]
+impl Workers for PostgresStore {
+    async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
+        self.acts.call(Announce(worker.clone(), for_ms)).await
+    }
+
+    async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
+        self.acts.call(Withdraw(id.to_owned())).await
+    }
+
+    async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
+        let now = self.reader.present().await?;
+        Ok(living(self.ask(announced(Dialect::Postgres)).await?, &now)?)
+    }
+
+    async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
+        let living = self.living().await?;
+        Ok(served(living.iter().map(|one| &one.worker)))
     }
 }
 

@@ -13,9 +13,9 @@ use super::lane::Lane;
 use super::reads::Reader;
 use super::shared::Shared;
 use super::statement::Statement;
-use super::{overview, schema, script};
+use super::{schema, script};
 use crate::backend::Tables;
-use crate::sql::{Question, Script};
+use crate::sql::{Dialect, Question, Script};
 use crate::tables::{keys, tallies};
 use crate::{
     KeyAction, OpenError, Operations, Overview, PostgresOptions, StoreError, TallyRequest, TallyRow,
@@ -76,7 +76,7 @@ impl PostgresBeside {
 }
 
 impl Tables for PostgresBeside {
-    const KEY_NUMBER: &'static str = "number";
+    const DIALECT: Dialect = Dialect::Postgres;
 
     async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
         script::ask(&self.connected().await?.reader, question).await
@@ -113,6 +113,6 @@ impl Operations for PostgresOperations {
     }
 
     async fn overview(&self) -> Result<Overview, StoreError> {
-        overview::read(&self.0, &self.0.present().await?).await
+        script::overview(&self.0).await
     }
 }

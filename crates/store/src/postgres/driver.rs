@@ -10,11 +10,10 @@ use super::address::is_postgres;
 use super::beside::PostgresBeside;
 use super::beside::PostgresOperations;
 use super::durability::unsafe_settings_of;
-use super::workers::living_beside;
 use crate::driver::Driver;
 use crate::{
-    BackupSource, Export, Import, Inspection, KeyStore, LivingWorker, OpenError, OpenOptions,
-    Operations, Stores, Webhooks,
+    BackupSource, Export, Import, Inspection, KeyStore, OpenError, OpenOptions, Operations, Stores,
+    Webhooks,
 };
 
 /// `postgres://`: one database for any number of processes.
@@ -41,14 +40,6 @@ impl Driver for PostgresDriver {
 
     fn open_webhooks(&self, url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
         Ok(Arc::new(PostgresBeside::of(url)?))
-    }
-
-    async fn living_workers(
-        &self,
-        url: &str,
-        _: &dyn Clock,
-    ) -> Result<Vec<LivingWorker>, OpenError> {
-        living_beside(url).await
     }
 
     async fn unsafe_settings(&self, url: &str) -> Result<Vec<String>, OpenError> {

@@ -10,19 +10,17 @@ use super::durability::SYNCED;
 use super::export::PostgresExport;
 use super::fault::{Done, Fault, is_refusal};
 use super::rows::{self, CLAIMABLE, WANTED};
-use super::schema;
 use super::statement::{BEGIN, Statement, run_all};
+use super::{schema, script};
 use crate::sql::{Dialect, Unreadable, Value};
 use crate::stored::int;
+use crate::tables::copied::HELD;
 use crate::{CopiedRow, CopiedTable, Export, Import, OpenError, StoreError};
 
 /// The cost of a task with a spec that this program cannot read: the minimum.
 const COST_UNKNOWN: u64 = 1;
 /// Lock for one import at a time into each schema.
 const LOCK: i32 = 0x6b69_6e6f;
-/// Contents that a store must not have.
-const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
-     OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
 /// Live workers, by their announcements.
 const SERVED: &str = "SELECT EXISTS (SELECT 1 FROM workers WHERE until_ms > \
      (extract(epoch FROM clock_timestamp()) * 1000)::bigint)";
@@ -159,12 +157,8 @@ impl Import for PostgresImport {
         };
         let found = Statement::new(count).run(&self.client).await;
         let found = found.map_err(Fault::from)?;
-        let count = found.first().map(|row| row.try_get::<_, i64>(0));
-        Ok(count
-            .transpose()
-            .map_err(Fault::from)?
-            .unwrap_or(0)
-            .unsigned_abs())
+        let count = script::rows(&found)?.first().map(|row| row.get(0));
+        Ok(count.transpose()?.unwrap_or(0))
     }
 
     async fn put(&mut self, table: &CopiedTable, rows: &[CopiedRow]) -> Result<(), StoreError> {
@@ -175,8 +169,8 @@ impl Import for PostgresImport {
             };
             Ok(table.write(Dialect::Postgres, &row.0, &own).into())
         });
-        let statements = statements.collect::<Result<_, Unreadable>>();
-        Ok(self.within(statements.map_err(Fault::from)?).await?)
+        let statements = statements.collect::<Result<_, Unreadable>>()?;
+        Ok(self.within(statements).await?)
     }
 
     async fn put_sums(&mut self) -> Result<(), StoreError> {

@@ -5,13 +5,27 @@ use tokio_postgres::types::Type;
 use super::fault::{Done, Fault, corrupt};
 use super::reads::Reader;
 use super::statement::Statement;
-use crate::StoreError;
-use crate::sql::{Query, Question, Row, Unreadable, Value};
+use crate::sql::{Dialect, Query, Question, Row, Script as _, Unreadable, Value};
+use crate::tables::overview::ReadOverview;
+use crate::{Overview, StoreError};
 
 /// The rows that `question` finds, as what they are read as.
 pub(super) async fn ask<T>(reader: &Reader, question: Question<T>) -> Result<Vec<T>, StoreError> {
     let found = reader.query(question.query.into()).await?;
     Ok(read(&found, question.read)?)
+}
+
+/// The state of a store for operators.
+pub(super) async fn overview(reader: &Reader) -> Result<Overview, StoreError> {
+    let read = ReadOverview {
+        dialect: Dialect::Postgres,
+        now: reader.present().await?,
+    };
+    let mut answers = Vec::new();
+    for query in read.statements(read.now.wall_ms) {
+        answers.push(rows(&reader.query(query.into()).await?)?);
+    }
+    Ok(read.output(&answers)?)
 }
 
 fn read<T>(found: &[tokio_postgres::Row], read: fn(&Row) -> Result<T, Unreadable>) -> Done<Vec<T>> {

@@ -14,17 +14,17 @@ use super::begin::numbers;
 use super::claims::{self, read_or_skip};
 use super::fault::{Done, Fault, corrupt, unavailable};
 use super::statement::Statement;
-use super::workers::living_names;
-use super::{deliveries, fetches, rows, script};
+use super::{fetches, rows, script};
 use crate::backend::{KeyBinding, Transaction, TransactionFault};
 use crate::present::Present;
 use crate::queue::{Index, alone};
 use crate::sql::{Dialect, Query, Row};
 use crate::stored::{files, phase_name};
+use crate::tables::workers::announced;
 use crate::task::Load;
 use crate::{
-    Callback, ClaimRequest, DeliveryRequest, ExpiryCursor, FetchRequest, Idempotency, LongTasks,
-    Postpone, StoreError, SweepRequest, Usage,
+    Callback, ClaimRequest, ExpiryCursor, FetchRequest, Idempotency, LongTasks, Postpone,
+    StoreError, SweepRequest, Usage,
 };
 
 /// Maximum time without a write by a lane's process; then the sweep forgets the lane's row.
@@ -246,9 +246,14 @@ impl Transaction for Batch<'_> {
             lease.map(|lease| lease.worker.clone())
         };
         if lost.iter().any(|record| worker_ahead(record).is_some()) {
-            let living = living_names(self).await?;
+            let workers = announced(Self::DIALECT);
+            let found = Transaction::query(self, workers.query).await?;
+            let found = found.iter().map(workers.read);
+            let mut living = found.collect::<Result<Vec<_>, _>>()?;
+            living.retain(|worker| worker.is_living(&self.now));
             lost.retain(|record| {
-                worker_ahead(record).is_none_or(|worker| !living.contains(&worker))
+                let worker = worker_ahead(record);
+                worker.is_none_or(|worker| !living.iter().any(|one| one.id == worker))
             });
         }
         let mut found = HashMap::new();
@@ -354,11 +359,6 @@ impl Transaction for Batch<'_> {
         let next = "SELECT nextval('chore_tokens') FROM generate_series(1, $1)";
         let next = Statement::new(next).int(count as u64);
         numbers(&Batch::query(self, next).await?)
-    }
-
-    async fn due_deliveries(&mut self, request: &DeliveryRequest) -> Done<Vec<u64>> {
-        let due = deliveries::due(request, self.now.wall_ms);
-        numbers(&Batch::query(self, due).await?)
     }
 }
 

@@ -12,21 +12,23 @@ use kinora_contract::{Reading as ClockReading, TaskId, UnixMs};
 use super::memory::Memory;
 use super::pages::{Reading, Unreadable};
 use super::reads::Readers;
-use super::workers::{RemoveRow, WriteRow};
-use super::{SqliteStore, recover, stopped, usage};
+use super::workers::{ROW_AGE_MAX, millis};
+use super::{SqliteStore, read_overview, recover, stopped, usage};
 use crate::backend::{Backend, Operation, Tables};
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::queue::QueueEstimates;
 use crate::signals::Signals;
-use crate::sql::{Question, Script};
+use crate::sql::{Dialect, Question, Script};
 use crate::tables::keys::RecordUses;
+use crate::tables::tallies;
+use crate::tables::workers::{self, Announce, Withdraw};
 use crate::{
     Announcement, ApiKey, Counts, Ended, EndedRequest, Glance, Idempotency, Lease, LivingWorker,
     Overview, Page, PageRequest, StoreError, Usage, Workers,
 };
 
 impl Tables for SqliteStore {
-    const KEY_NUMBER: &'static str = "rowid";
+    const DIALECT: Dialect = Dialect::Sqlite;
 
     async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
         self.read(None, move |readers, _| readers.ask(&question))
@@ -54,7 +56,7 @@ impl Tables for SqliteStore {
 
     async fn list_keys(&self) -> Result<Vec<ApiKey>, StoreError> {
         let keys = self.keys.clone();
-        let listed = self.key_reading[1].run(move || keys.list(Self::KEY_NUMBER));
+        let listed = self.key_reading[1].run(move || keys.list());
         Ok(listed.await.map_err(stopped)??)
     }
 
@@ -116,14 +118,6 @@ impl Backend for SqliteStore {
         }
         let read = move |readers: &Readers, memory: &Memory| readers.find(memory, id);
         self.read(project, read).await
-    }
-
-    async fn find_recent(
-        &self,
-        project: Option<&str>,
-        id: TaskId,
-    ) -> Result<Option<Arc<Record>>, StoreError> {
-        self.find(project, id).await
     }
 
     async fn find_all(
@@ -194,10 +188,11 @@ impl Backend for SqliteStore {
     async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
         let now_ms = self.clock.now_ms();
         let from_ms = ended_from(request.since_ms, now_ms);
-        let project = request.project.clone();
-        let read = move |readers: &Readers, _: &Memory| readers.ended(&request, from_ms);
+        let ask = tallies::ended(&request, from_ms);
+        let read = move |readers: &Readers, _: &Memory| readers.ask(&ask);
+        let found = self.read(Some(&request.project), read).await?;
         Ok(Ended {
-            tasks: self.read(Some(&project), read).await?,
+            tasks: found.into_iter().rev().flatten().collect(),
             from_ms,
             // A transaction takes its time at its start, but is readable only at its end.
             next_ms: now_ms.saturating_sub(UNDER_WAY_MS),
@@ -228,8 +223,8 @@ impl Backend for SqliteStore {
     }
 
     async fn overview(&self) -> Result<Overview, StoreError> {
-        let now_ms = self.clock.now_ms();
-        let read = move |readers: &Readers, _: &Memory| readers.overview(now_ms);
+        let script = read_overview(self.clock.read());
+        let read = move |readers: &Readers, _: &Memory| readers.read_all(&script);
         let overview = self.read(None, read).await?;
         // Memory has the current state; the rows are for other processes.
         let workers = self.living().await?;
@@ -254,16 +249,6 @@ impl Backend for SqliteStore {
             let _ = self.writer.call(RecordUses(uses)).await;
         }
     }
-
-    async fn trim_deliveries(&self) -> Result<u64, StoreError> {
-        let read = |readers: &Readers, _: &Memory| readers.excess_deliveries();
-        // Found by a reader, so that the writer only removes.
-        let excess = self.read(None, read).await?;
-        if excess.is_empty() {
-            return Ok(0);
-        }
-        self.writer.call(excess).await
-    }
 }
 
 #[async_trait]
@@ -271,22 +256,21 @@ impl Workers for SqliteStore {
     async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
         let (now, length) = (self.clock.steady(), Duration::from_millis(for_ms));
         if self.workers.announce(worker, length, now) {
-            let worker = worker.clone();
-            let id = worker.id.clone();
-            self.writer.call(WriteRow { worker, for_ms }).await?;
-            self.workers.note_written(&id, now);
+            let row_ms = for_ms.saturating_add(millis(ROW_AGE_MAX));
+            self.writer.call(Announce(worker.clone(), row_ms)).await?;
+            self.workers.note_written(&worker.id, now);
         }
         Ok(())
     }
 
     async fn withdraw(&self, id: &str) -> Result<(), StoreError> {
         self.workers.withdraw(id);
-        self.writer.call(RemoveRow(id.to_owned())).await
+        self.writer.call(Withdraw(id.to_owned())).await
     }
 
     async fn living(&self) -> Result<Vec<LivingWorker>, StoreError> {
-        let read = |readers: &Readers, _: &Memory| readers.running();
-        let running = self.read(None, read).await?;
+        let running = self.ask(workers::running(Dialect::Sqlite)).await?;
+        let running = running.into_iter().collect();
         Ok(self.workers.living(self.clock.steady(), &running))
     }
 

@@ -9,9 +9,9 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::fault::Done;
 use super::inspector::Inspector;
-use super::{carrying, overview, schema, script};
+use super::{carrying, read_overview, schema, script};
 use crate::backend::Tables;
-use crate::sql::{Question, Script};
+use crate::sql::{Dialect, Question, Script};
 use crate::tables::{keys, tallies};
 use crate::{
     KeyAction, OpenError, Operations, Overview, SqliteOptions, StoreError, TallyRequest, TallyRow,
@@ -46,7 +46,7 @@ impl SqliteBeside {
 
 /// Commands have their own thread, which may block.
 impl Tables for SqliteBeside {
-    const KEY_NUMBER: &'static str = "rowid";
+    const DIALECT: Dialect = Dialect::Sqlite;
 
     async fn ask<T: Send + 'static>(&self, question: Question<T>) -> Result<Vec<T>, StoreError> {
         Ok(script::ask(&self.conn(), &question)?)
@@ -97,8 +97,8 @@ impl Operations for SqliteOperations {
     }
 
     async fn overview(&self) -> Result<Overview, StoreError> {
-        let now_ms = self.clock.now_ms();
-        self.inspector.read(|conn| overview::read(conn, now_ms))
+        let script = read_overview(self.clock.read());
+        self.inspector.read(|conn| script::read_all(conn, &script))
     }
 }
 

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::driver::Driver;
 use crate::{
-    BackupSource, Export, Import, Inspection, KeyStore, LivingWorker, OpenError, OpenOptions,
-    Operations, Stores, Webhooks,
+    BackupSource, Export, Import, Inspection, KeyStore, OpenError, OpenOptions, Operations, Stores,
+    Webhooks,
 };
 
 /// `sqlite:` with a path: one file for one process.
@@ -50,18 +50,6 @@ impl Driver for SqliteDriver {
         Ok(Arc::new(
             SqliteBeside::open(&path(url)).map_err(|error| at(url, error))?,
         ))
-    }
-
-    async fn living_workers(
-        &self,
-        url: &str,
-        clock: &dyn Clock,
-    ) -> Result<Vec<LivingWorker>, OpenError> {
-        let path = path(url);
-        let found = Inspector::open(&path).map_err(|error| at(url, error))?;
-        let inspector = found.ok_or(OpenError::Missing(path))?;
-        let living = inspector.living_workers(clock.now_ms());
-        living.map_err(|error| OpenError::Unavailable(Box::new(error)))
     }
 
     async fn unsafe_settings(&self, _: &str) -> Result<Vec<String>, OpenError> {

@@ -13,11 +13,8 @@ use super::fault::{Done, Fault};
 use super::rows::{self, Texts};
 use super::{carrying, locks, opening, schema, script};
 use crate::sql::Dialect;
+use crate::tables::copied::HELD;
 use crate::{CopiedRow, CopiedTable, Export, Import, OpenError, SqliteOptions, StoreError};
-
-/// Data that the store must not contain.
-const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
-     OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
 
 /// A store being filled.
 #[derive(Debug)]

@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use kinora_contract::{Task, TaskId, UnixMs};
+use kinora_contract::{Task, TaskId};
 use rusqlite::Connection;
 
 use super::fault::{Done, Fault};
 use super::opening::{self, Checked};
 use super::rows::COLUMNS;
-use super::{rows, schema, script, workers};
+use super::{rows, schema, script};
 use crate::tables::secrets;
-use crate::{LivingWorker, Loss, OpenError, SqliteOptions, StoreError};
+use crate::{Loss, OpenError, SqliteOptions, StoreError};
 
 /// A store in a file, opened for checks.
 #[derive(Debug)]
@@ -89,10 +89,6 @@ impl Inspector {
     pub(crate) fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError> {
         let found = rows::find(&self.conn(), id)?;
         Ok(found.map(|record| record.task.clone()))
-    }
-
-    pub(crate) fn living_workers(&self, now_ms: UnixMs) -> Result<Vec<LivingWorker>, StoreError> {
-        Ok(workers::written(&self.conn(), now_ms)?)
     }
 
     /// Runs any read.

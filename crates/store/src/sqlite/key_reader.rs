@@ -15,6 +15,7 @@ use super::fault::Done;
 use super::rows::counter;
 use super::schema;
 use super::script;
+use crate::sql::Dialect;
 use crate::tables::keys::{self, KeyUses};
 use crate::{ApiKey, OpenError, SqliteOptions};
 
@@ -130,9 +131,9 @@ impl KeyReader {
         std::mem::take(&mut self.uses.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(super) fn list(&self, number: &str) -> Done<Vec<ApiKey>> {
+    pub(super) fn list(&self) -> Done<Vec<ApiKey>> {
         let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
-        script::ask(&conn, &keys::all(number))
+        script::ask(&conn, &keys::all(Dialect::Sqlite))
     }
 
     /// Makes a change by this process visible now.

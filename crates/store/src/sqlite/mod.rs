@@ -10,7 +10,6 @@ mod beside;
 mod cache;
 mod carrying;
 mod checkpoint;
-mod deliveries;
 mod driver;
 #[cfg(feature = "conformance")]
 mod embedded;
@@ -27,7 +26,6 @@ mod mark;
 mod memory;
 mod opening;
 mod options;
-mod overview;
 mod pages;
 mod presence;
 mod reads;
@@ -56,8 +54,11 @@ pub use options::SqliteOptions;
 use std::path::Path;
 use std::sync::Arc;
 
-use kinora_contract::Clock;
+use kinora_contract::{Clock, Reading};
 
+use crate::present::Present;
+use crate::sql::Dialect;
+use crate::tables::overview::ReadOverview;
 use crate::{Holds, OpenError, OpenOptions, Store, StoreError};
 use checkpoint::{Checkpointer, Log};
 use fault::Done;
@@ -173,6 +174,14 @@ impl SqliteStore {
 impl Store for SqliteStore {
     fn holds(&self) -> Holds {
         self.holds.clone()
+    }
+}
+
+/// Reads the state of a store, in whose rows workers are announced by wall time.
+const fn read_overview(now: Reading) -> ReadOverview {
+    ReadOverview {
+        dialect: Dialect::Sqlite,
+        now: Present::of_server(now, Vec::new()),
     }
 }
 

@@ -1,25 +1,24 @@
 //! Reads that memory cannot answer, on a few read-only connections. Callers provide a thread that
 //! may block: a page from a slow disk takes longer than all other requests together.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use kinora_contract::lifecycle::Record;
-use kinora_contract::{Clock, Stopwatch, TaskId, UnixMs};
+use kinora_contract::{Clock, Stopwatch, TaskId};
 use kinora_pool::Pool;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::fault::Done;
 use super::memory::Memory;
 use super::transaction::key_binding;
-use super::{deliveries, overview, pages, rows, schema, script, workers};
-use crate::sql::Question;
-use crate::stored::int;
-use crate::{EndedRequest, Idempotency, OpenError, Overview, PageRequest, SqliteOptions, metered};
+use super::{pages, rows, schema, script};
+use crate::sql::{Question, Script};
+use crate::{Idempotency, OpenError, PageRequest, SqliteOptions, metered};
 
 /// Maximum number of concurrent reads.
 pub(super) const CONNECTIONS: usize = 4;
@@ -84,39 +83,9 @@ impl Readers {
         }
     }
 
-    /// Tasks of a project that ended at `from_ms` or later: the last ones to end, in the order of
-    /// their ends.
-    pub(super) fn ended(
-        &self,
-        request: &EndedRequest,
-        from_ms: u64,
-    ) -> Done<Vec<(UnixMs, TaskId)>> {
-        self.with(|conn| {
-            let mut query = conn.prepare_cached(
-                "SELECT finished_at_ms, id FROM tasks WHERE project = ?1 AND finished_at_ms >= ?2 \
-                 AND phase IN ('completed', 'failed') ORDER BY finished_at_ms DESC, id DESC LIMIT ?3",
-            )?;
-            let limit = int(request.limit as u64);
-            let mut rows = query.query(params![request.project, int(from_ms), limit])?;
-            let mut ended = Vec::new();
-            while let Some(row) = rows.next()? {
-                let (at_ms, id): (i64, String) = (row.get(0)?, row.get(1)?);
-                // An unreadable id is ignored.
-                ended.extend(id.parse().ok().map(|id| (at_ms.unsigned_abs(), id)));
-            }
-            ended.reverse();
-            Ok(ended)
-        })
-    }
-
     /// A page: the index on disk selects the tasks, memory supplies their states.
     pub(super) fn list(&self, memory: &Memory, request: &PageRequest) -> Done<pages::Reading> {
         self.with(|conn| pages::read(conn, memory, request))
-    }
-
-    /// Running tasks by their worker.
-    pub(super) fn running(&self) -> Done<BTreeMap<String, u64>> {
-        self.with(workers::running)
     }
 
     /// The answer to a question.
@@ -124,14 +93,9 @@ impl Readers {
         self.with(|conn| script::ask(conn, question))
     }
 
-    /// The queue, running tasks and recent ends.
-    pub(super) fn overview(&self, now_ms: UnixMs) -> Done<Overview> {
-        self.with(|conn| overview::read(conn, now_ms))
-    }
-
-    /// Deliveries beyond the limits of their webhooks.
-    pub(super) fn excess_deliveries(&self) -> Done<deliveries::Excess> {
-        self.with(deliveries::excess)
+    /// The outcome of a script that only reads.
+    pub(super) fn read_all<S: Script>(&self, script: &S) -> Done<S::Output> {
+        self.with(|conn| script::read_all(conn, script))
     }
 
     fn with<T>(&self, read: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {

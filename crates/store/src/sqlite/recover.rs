@@ -11,8 +11,8 @@ use super::batch::{Batch, Mark, Standing};
 use super::fault::{Done, Fault};
 use super::job::WriterStep;
 use super::memory::Memory;
+use super::rows;
 use super::rows::{COLUMNS, int};
-use super::{deliveries, rows};
 use crate::queue::Change;
 use crate::queue::alone::Company;
 use crate::usages::Usages;
@@ -125,7 +125,7 @@ fn requeue(
             });
             requeued.map(|_| ())
         })
-        .and_then(|()| deliveries::end_leases(batch.conn))
+        .and_then(|()| end_leases(batch.conn))
         .and_then(|()| batch.write_effects())
         .and_then(|()| Ok(batch.conn.execute_batch("COMMIT")?));
     let Err(fault) = requeued else {
@@ -138,6 +138,13 @@ fn requeue(
         batch.conn.execute_batch("ROLLBACK")?;
     }
     Ok(Vec::new())
+}
+
+/// Ends the leases of earlier processes, which are dead, and the pauses of chores.
+fn end_leases(conn: &Connection) -> Done<()> {
+    let end = "UPDATE deliveries SET due_ms = 0, token = NULL WHERE token IS NOT NULL; \
+               UPDATE chores SET due_ms = 0, token = NULL WHERE due_ms <> 0 OR token IS NOT NULL";
+    Ok(conn.execute_batch(end)?)
 }
 
 /// The tasks of a copy continue elsewhere, or ended later: no worker died.

@@ -15,6 +15,11 @@ pub(super) fn run_all<S: Script>(conn: &Connection, script: &S, now_ms: UnixMs) 
     Ok(script.output(&answers)?)
 }
 
+/// Runs a script that only reads, all at one moment.
+pub(super) fn read_all<S: Script>(conn: &Connection, script: &S) -> Done<S::Output> {
+    run_all(&*conn.unchecked_transaction()?, script, 0)
+}
+
 /// The rows that `question` finds, as what they are read as.
 pub(super) fn ask<T>(conn: &Connection, question: &Question<T>) -> Done<Vec<T>> {
     let rows = run(conn, &question.query)?;
@@ -67,5 +72,55 @@ pub(super) fn value(stored: ValueRef<'_>) -> Result<Value, Unreadable> {
 impl From<Unreadable> for Fault {
     fn from(Unreadable(text): Unreadable) -> Self {
         Self::Corrupt(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+    use crate::sql::Dialect;
+    use crate::sqlite::schema;
+    use crate::tables::webhooks;
+    use crate::{DeliveryRequest, SqliteOptions};
+
+    /// The steps of SQLite's machine to find what is due, beside a backlog that was never tried and
+    /// one that waits for its next attempt.
+    fn steps(backlog: u64) -> u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let mut conn = schema::open_writer(&path, &SqliteOptions::default()).unwrap();
+        let fill = format!(
+            "INSERT INTO webhooks (id, project, url, secret, created_at_ms) VALUES \
+               ('a', 'one', 'http://a', zeroblob(32), 0), ('b', 'two', 'http://b', zeroblob(32), 0);
+             INSERT INTO deliveries (event, webhook, state, due_ms) \
+               SELECT 'evt_' || value, iif(value % 2, 'a', 'b'), 'pending', iif(value % 3, 0, 5000) \
+               FROM (WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < {backlog}) \
+                     SELECT value FROM n);"
+        );
+        conn.execute_batch(&fill).unwrap();
+        let counted = Arc::new(AtomicU64::new(0));
+        let counter = counted.clone();
+        let count = move || {
+            counter.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        conn.progress_handler(1, Some(count)).unwrap();
+        let request = DeliveryRequest {
+            count: 64,
+            each: 4,
+            lease_ms: 1,
+        };
+        let due = webhooks::due(Dialect::Sqlite, &request, 1_000);
+        assert_eq!(run(&conn, &due).unwrap().len(), 8);
+        counted.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn p08_a_take_costs_no_more_for_a_backlog() {
+        let (few, many) = (steps(100), steps(20_000));
+        assert!(many < 2 * few, "{few} steps, {many} beside a backlog");
     }
 }

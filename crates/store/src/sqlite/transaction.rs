@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::rows::{int, phase_name};
-use super::{deliveries, rows, script};
+use super::{rows, script};
 use crate::backend::{KeyBinding, Transaction, TransactionFault};
 use crate::present::Present;
 use crate::queue::{Index, alone};
@@ -19,8 +19,8 @@ use crate::sql::{Dialect, Query, Row};
 use crate::task::Load;
 use crate::usages::Charge;
 use crate::{
-    Callback, ClaimRequest, DeliveryRequest, ExpiryCursor, FetchRequest, Idempotency, LongTasks,
-    Postpone, SweepRequest,
+    Callback, ClaimRequest, ExpiryCursor, FetchRequest, Idempotency, LongTasks, Postpone,
+    SweepRequest,
 };
 
 /// Maximum number of tasks that become fetchable again in one transaction, so that submits never
@@ -269,10 +269,6 @@ impl Transaction for Batch<'_> {
 
     async fn chore_tokens(&mut self, count: usize) -> Done<Vec<u64>> {
         Ok((0..count).map(|_| self.next_chore_token()).collect())
-    }
-
-    async fn due_deliveries(&mut self, request: &DeliveryRequest) -> Done<Vec<u64>> {
-        deliveries::due(self.conn, request, self.now.wall_ms)
     }
 }
 

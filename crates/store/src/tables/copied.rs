@@ -15,6 +15,10 @@ use crate::sql::{Dialect, FromValue, Query, Row, Unreadable, Value};
 /// Number of rows per step.
 pub const COPIED_AT_ONCE: usize = 500;
 
+/// Contents that a store must not have before an import.
+pub(crate) const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
+     OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
+
 /// A table that an export copies. Pairs of texts are for SQLite and PostgreSQL.
 #[derive(Debug)]
 pub struct CopiedTable {
@@ -231,9 +235,9 @@ impl CopiedTable {
 
     /// The columns that order its rows.
     pub(crate) fn key(&self, dialect: Dialect) -> &'static str {
-        match (dialect, self.key) {
-            (Dialect::Sqlite, "number") => "rowid",
-            (_, key) => key,
+        match self.key {
+            "number" => dialect.number(),
+            key => key,
         }
     }
 

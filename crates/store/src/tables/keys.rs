@@ -6,14 +6,15 @@ use kinora_contract::UnixMs;
 use kinora_contract::limits::KEY_LOG_ENTRIES_MAX;
 use serde_json::{from_str, json};
 
-use crate::sql::{Query, Question, Row, Script, Unreadable};
+use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable};
 use crate::{Actor, ApiKey, KeyAction, KeyActionKind, KeyRotation, NewKey, Scope};
 
 const COLUMNS: &str = "id, sha256, name, project, scopes, models, requests_per_minute, \
      unfinished_max, created_at_ms, expires_at_ms, revoked_at_ms, last_used_at_ms";
 
-/// Asks for all keys, newest first; `number` is the column by which their table counts.
-pub(crate) fn all(number: &str) -> Question<ApiKey> {
+/// Asks for all keys, newest first.
+pub(crate) fn all(dialect: Dialect) -> Question<ApiKey> {
+    let number = dialect.number();
     let ask = format!("SELECT {COLUMNS} FROM api_keys ORDER BY created_at_ms DESC, {number} DESC");
     Question {
         query: Query::new(ask),

@@ -1,9 +1,26 @@
-//! Sums over ended tasks, by day, project and model.
+//! Ended tasks: those of a project that ended last, and sums by day, project and model.
 
-use kinora_contract::Tally;
+use kinora_contract::{Tally, TaskId, UnixMs};
 
 use crate::sql::{Query, Question};
-use crate::{TallyRequest, TallyRow};
+use crate::{EndedRequest, TallyRequest, TallyRow};
+
+/// Asks for the tasks of a project that ended at `from_ms` or later, those that ended last first;
+/// `None` for one with an unreadable id.
+pub(crate) fn ended(request: &EndedRequest, from_ms: UnixMs) -> Question<Option<(UnixMs, TaskId)>> {
+    let ask = "SELECT finished_at_ms, id FROM tasks WHERE project = $1 AND finished_at_ms >= $2 \
+               AND phase IN ('completed', 'failed') ORDER BY finished_at_ms DESC, id DESC LIMIT $3";
+    Question {
+        query: Query::new(ask)
+            .bind(&request.project)
+            .bind(from_ms)
+            .bind(request.limit as u64),
+        read: |row| {
+            let id = row.get(1).ok().and_then(|id: String| id.parse().ok());
+            Ok(id.zip(row.get(0)?).map(|(id, at_ms)| (at_ms, id)))
+        },
+    }
+}
 
 /// Asks for sums, by day, project and model.
 pub(crate) fn sums(request: &TallyRequest) -> Question<TallyRow> {

@@ -1,13 +1,17 @@
 //! Webhooks and the log of their deliveries. Times are wall time, since deliveries outlive the
 //! process; a time too far ahead comes from a wrong clock, and counts as past.
 
+use std::collections::BTreeMap;
+
+use kinora_contract::limits::{WEBHOOK_LOG_MAX, WEBHOOK_PENDING_MAX};
 use kinora_contract::webhook::event_id;
 use kinora_contract::{TaskId, UnixMs, WebhookSecret};
 
 use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable, json, number_at};
+use crate::webhooks::{AHEAD_MS_MAX, TRIM_STEP};
 use crate::{
-    Attempted, Callback, Delivery, DeliveryDone, DeliveryNext, DeliveryState, DueDelivery, Webhook,
-    WebhookChange,
+    Attempted, Callback, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest, DeliveryState,
+    DueDelivery, Webhook, WebhookChange,
 };
 
 /// The columns of a webhook `w`, for [`read`].
@@ -158,6 +162,107 @@ pub(crate) fn add_ends(dialect: Dialect, ended: &[(TaskId, String)]) -> [Query; 
          ON CONFLICT (event, webhook) DO NOTHING RETURNING 1"
     );
     [callbacks, others].map(|text| Query::new(text).bind(rows.clone()))
+}
+
+/// Selects and locks the deliveries to lease. Each webhook is read by index, as far as its free places
+/// go, so the work does not grow with its backlog. Deliveries under way have the first places of their
+/// webhook.
+pub(crate) fn due(dialect: Dialect, request: &DeliveryRequest, now_ms: UnixMs) -> Query {
+    let ask = match dialect {
+        // Lists take the place of lateral joins.
+        Dialect::Sqlite => {
+            "WITH free AS (\
+               SELECT value ->> 0 AS due_ms, value ->> 1 AS number, (value ->> 2) + (\
+                 SELECT count(*) FROM deliveries \
+                 WHERE webhook = w.id AND token IS NOT NULL AND due_ms > $1 AND due_ms <= $2) AS place \
+               FROM webhooks w CROSS JOIN json_each((\
+                 SELECT json_group_array(json_array(due_ms, number, place)) FROM (\
+                   SELECT due_ms, number, row_number() OVER (ORDER BY due_ms, number) AS place FROM (\
+                     SELECT * FROM (SELECT number, due_ms FROM deliveries WHERE webhook = w.id AND state = 'pending' \
+                     AND due_ms <= $1 ORDER BY due_ms, number LIMIT $3) UNION ALL \
+                     SELECT * FROM (SELECT number, due_ms FROM deliveries WHERE webhook = w.id AND state = 'pending' \
+                     AND due_ms > $2 ORDER BY due_ms, number LIMIT $3))))) \
+               WHERE w.disabled_at_ms IS NULL\
+             ) SELECT number FROM free WHERE place <= $3 ORDER BY place, due_ms, number LIMIT $4"
+        }
+        Dialect::Postgres => {
+            "WITH due AS (\
+               SELECT d.number, d.due_ms, d.place + l.count AS place FROM webhooks w \
+               CROSS JOIN LATERAL (\
+                 SELECT count(*) FROM deliveries \
+                 WHERE webhook = w.id AND token IS NOT NULL AND due_ms > $1 AND due_ms <= $2) l \
+               CROSS JOIN LATERAL (\
+                 SELECT number, due_ms, row_number() OVER (ORDER BY due_ms, number) AS place FROM (\
+                   (SELECT number, due_ms FROM deliveries WHERE webhook = w.id AND state = 'pending' \
+                    AND due_ms <= $1 ORDER BY due_ms, number LIMIT $3) UNION ALL \
+                   (SELECT number, due_ms FROM deliveries WHERE webhook = w.id AND state = 'pending' \
+                    AND due_ms > $2 ORDER BY due_ms, number LIMIT $3)) n) d \
+               WHERE w.disabled_at_ms IS NULL AND d.place + l.count <= $3 \
+               ORDER BY 3, d.due_ms, d.number LIMIT $4\
+             ) SELECT o.number FROM due JOIN deliveries o ON o.number = due.number \
+             WHERE (o.due_ms <= $1 OR o.due_ms > $2) AND o.state = 'pending' \
+             ORDER BY due.place, due.due_ms, o.number FOR UPDATE OF o SKIP LOCKED"
+        }
+    };
+    Query::new(ask)
+        .bind(now_ms)
+        .bind(now_ms.saturating_add(AHEAD_MS_MAX))
+        .bind(request.each as u64)
+        .bind(request.count as u64)
+}
+
+/// Asks for the deliveries beyond the limits of their webhooks, a limited number of each: whether
+/// one is pending, and its number.
+pub(crate) fn excess(dialect: Dialect) -> Question<(bool, u64)> {
+    let finished = dialect.each_number(
+        "SELECT number FROM deliveries WHERE webhook = w.id AND state IN ('delivered', 'failed') AND number <= (\
+           SELECT number FROM deliveries WHERE webhook = w.id ORDER BY number DESC LIMIT 1 OFFSET $1) \
+         ORDER BY number LIMIT $3",
+    );
+    let pending = dialect.each_number(
+        "SELECT number FROM deliveries WHERE webhook = w.id AND state = 'pending' \
+         ORDER BY due_ms DESC, number DESC LIMIT $3 OFFSET $2",
+    );
+    let ask = format!(
+        "SELECT 0, CAST(value AS BIGINT) FROM webhooks w CROSS JOIN {finished} UNION ALL \
+         SELECT 1, CAST(value AS BIGINT) FROM webhooks w CROSS JOIN {pending}"
+    );
+    Question {
+        query: Query::new(ask)
+            .bind(WEBHOOK_LOG_MAX)
+            .bind(WEBHOOK_PENDING_MAX)
+            .bind(TRIM_STEP),
+        read: |row| Ok((row.get::<u64>(0)? == 1, row.get(1)?)),
+    }
+}
+
+/// Removes pending deliveries, or finished ones, if they still are; returns their webhooks. One that is
+/// being delivered stays.
+pub(crate) fn remove(dialect: Dialect, is_pending: bool, numbers: &[u64]) -> Query {
+    let is_old = if is_pending {
+        "state = 'pending' AND token IS NULL"
+    } else {
+        "state IN ('delivered', 'failed')"
+    };
+    let remove = format!(
+        "DELETE FROM deliveries WHERE number IN (SELECT number FROM deliveries \
+         WHERE number IN (SELECT CAST(value AS BIGINT) FROM {}) AND {is_old} {}) RETURNING webhook",
+        dialect.each("$1"),
+        dialect.skip_locked()
+    );
+    Query::new(remove).bind(json(numbers))
+}
+
+/// Adds to the numbers of dropped deliveries of webhooks.
+pub(crate) fn count_dropped(dialect: Dialect, dropped: &BTreeMap<String, u64>) -> Query {
+    let count = format!(
+        "UPDATE webhooks SET dropped = dropped + n.more FROM (\
+           SELECT value ->> 0 AS own, {} AS more FROM {}\
+         ) n WHERE id = n.own RETURNING 1",
+        number_at(1),
+        dialect.each_row("$1")
+    );
+    Query::new(count).bind(json(&dropped.iter().collect::<Vec<_>>()))
 }
 
 /// Leases deliveries, each under its token.

@@ -1,0 +1,119 @@
+//! The registry of workers, one row for each. In PostgreSQL their times come from the clock that
+//! judges leases, so a step of another clock ends no announcement. In SQLite they are wall times: the
+//! rows are for commands beside the serving process, which do not know its steady clock.
+
+use kinora_contract::UnixMs;
+use serde_json::{from_str, to_string};
+
+use crate::backend::{Operation, Transaction};
+use crate::present::Present;
+use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable};
+use crate::{Announcement, LivingWorker};
+
+/// Announces a worker for this many milliseconds, and removes expired announcements.
+#[derive(Debug)]
+pub(crate) struct Announce(pub(crate) Announcement, pub(crate) u64);
+
+impl Operation for Announce {
+    type Output = ();
+
+    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<(), T::Fault> {
+        let Self(worker, for_ms) = self;
+        let now = tx.now();
+        let (now_ms, over_ms) = match T::DIALECT {
+            Dialect::Sqlite => (now.wall_ms, now.wall_ms),
+            Dialect::Postgres => (now.lease_ms, now.earliest_ms(*for_ms)),
+        };
+        let write = "INSERT INTO workers (id, announced, seen_ms, until_ms) VALUES ($1, $2, $3, $4) \
+                     ON CONFLICT (id) DO UPDATE SET announced = excluded.announced, seen_ms = excluded.seen_ms, \
+                     until_ms = excluded.until_ms RETURNING 1";
+        let write = Query::new(write).bind(&worker.id).bind(to_string(worker)?);
+        let until_ms = now_ms.saturating_add(*for_ms);
+        tx.write(write.bind(now_ms).bind(until_ms)).await?;
+        let remove = "DELETE FROM workers WHERE until_ms <= $1 RETURNING 1";
+        tx.write(Query::new(remove).bind(over_ms)).await?;
+        Ok(())
+    }
+}
+
+/// Ends an announcement.
+#[derive(Debug)]
+pub(crate) struct Withdraw(pub(crate) String);
+
+impl Script for Withdraw {
+    type Output = ();
+
+    fn statements(&self, _: UnixMs) -> Vec<Query> {
+        vec![Query::new("DELETE FROM workers WHERE id = $1 RETURNING 1").bind(&self.0)]
+    }
+
+    fn output(&self, _: &[Vec<Row>]) -> Result<(), Unreadable> {
+        Ok(())
+    }
+}
+
+/// An announcement, as it is stored.
+pub(crate) struct AnnouncedWorker {
+    pub(crate) id: String,
+    announced: String,
+    seen_ms: u64,
+    until_ms: u64,
+    running: u64,
+}
+
+impl AnnouncedWorker {
+    /// Whether it lasts.
+    pub(crate) fn is_living(&self, now: &Present) -> bool {
+        let length_ms = self.until_ms.saturating_sub(self.seen_ms);
+        !now.is_over(self.until_ms, length_ms)
+    }
+}
+
+/// Asks for the announced workers, with the number of tasks that run under their leases.
+pub(crate) fn announced(dialect: Dialect) -> Question<AnnouncedWorker> {
+    let ask = format!(
+        "SELECT w.id, w.announced, w.seen_ms, w.until_ms, coalesce(r.tasks, 0) FROM workers w \
+         LEFT JOIN ({}) r ON r.worker = w.id ORDER BY w.id",
+        running(dialect).query.text
+    );
+    Question {
+        query: Query::new(ask),
+        read: |row| {
+            Ok(AnnouncedWorker {
+                id: row.get(0)?,
+                announced: row.get(1)?,
+                seen_ms: row.get(2)?,
+                until_ms: row.get(3)?,
+                running: row.get(4)?,
+            })
+        },
+    }
+}
+
+/// Asks for the number of running tasks of each worker.
+pub(crate) fn running(dialect: Dialect) -> Question<(String, u64)> {
+    let ask = format!(
+        "SELECT worker, count(*) AS tasks FROM tasks WHERE {} AND worker IS NOT NULL GROUP BY worker",
+        dialect.is_running()
+    );
+    Question {
+        query: Query::new(ask),
+        read: |row| Ok((row.get(0)?, row.get(1)?)),
+    }
+}
+
+/// The live workers among those announced.
+pub(crate) fn living(
+    announced: Vec<AnnouncedWorker>,
+    now: &Present,
+) -> Result<Vec<LivingWorker>, Unreadable> {
+    let living = announced.into_iter().filter(|one| one.is_living(now));
+    let living = living.map(|one| {
+        Ok(LivingWorker {
+            worker: from_str(&one.announced)?,
+            seen_ms_ago: now.lease_ms.saturating_sub(one.seen_ms),
+            running: one.running,
+        })
+    });
+    living.collect()
+}
