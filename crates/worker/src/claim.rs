@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{Standstill, Stopwatch};
+use kinora_contract::{Standstill, SteadyMs, Stopwatch};
 use kinora_store::{Claim, ClaimRequest, LongTasks, Outage};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use crate::drain::Shutdown;
 use crate::keeper::LeaseKeeper;
 use crate::lineup::{EngineSeat, Queue};
 use crate::room::Admission;
-use crate::run::{Claimed, run_task};
+use crate::run::run_task;
 use crate::short_slot::ShortSlot;
 use crate::slot::EnginePermits;
 use crate::start::is_settled;
@@ -132,7 +132,7 @@ impl Claims {
             has_any |= !claims.is_empty();
             for (claim, seat) in claims.into_iter().zip(seats) {
                 let Some(slot) = slots.pop() else { break };
-                self.start(Claimed { claim, asked_ms }, slot, seat);
+                self.start(claim, asked_ms, slot, seat);
             }
         }
         drop(slots);
@@ -160,16 +160,23 @@ impl Claims {
         }
     }
 
-    fn start(&mut self, claimed: Claimed, slot: OwnedSemaphorePermit, mut seat: EngineSeat) {
+    fn start(
+        &mut self,
+        claim: Claim,
+        asked_ms: SteadyMs,
+        slot: OwnedSemaphorePermit,
+        mut seat: EngineSeat,
+    ) {
         seat.begin();
         self.worker.backoff.note_run();
-        let task = &claimed.claim.task;
+        let task = &claim.task;
         let now = self.worker.patience.steady();
         let cost = self.short_slot.start(task, now);
         let freed = &self.worker.lineup.freed;
         self.runs.spawn(run_task(
             self.worker.clone(),
-            claimed,
+            claim,
+            asked_ms,
             self.keeper.clone(),
             EnginePermits::new(slot, cost, seat, &self.leftovers, freed),
             self.shutdown.clone(),

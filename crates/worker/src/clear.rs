@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use kinora_contract::limits::POLICY_RESULT_SECONDS;
-use kinora_contract::{Failure, FailureCode, Stopwatch, Task};
+use kinora_contract::{Failure, FailureCode, Stopwatch};
 use kinora_policy::{Made, NoAnswer, Policy, Subject, Verdict};
 
 use crate::error::Unmade;
 use crate::record::Recorded;
-use crate::watch::Watch;
+use crate::task_run::TaskRun;
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const PAUSE_MAX: Duration = Duration::from_secs(10);
@@ -24,19 +24,15 @@ impl Cleared {
     }
 }
 
-/// Clears the recording of `task`, while the lease is held.
-pub(crate) async fn clear(
-    recorded: Recorded,
-    task: &Task,
-    watch: &Watch<'_>,
-) -> Result<Cleared, Unmade> {
-    let Some(policy) = &watch.worker.policy else {
+/// Clears the recording of a run's task, while the lease is held.
+pub(crate) async fn clear(recorded: Recorded, run: &TaskRun<'_>) -> Result<Cleared, Unmade> {
+    let Some(policy) = &run.worker.policy else {
         return Ok(Cleared(recorded));
     };
     let judged = tokio::select! {
         biased;
-        judged = judge(policy, &recorded, task, watch) => judged,
-        stop = watch.until_stop(None) => return Err(stop.into()),
+        judged = judge(policy, &recorded, run) => judged,
+        stop = run.until_stop(None) => return Err(stop.into()),
     };
     match judged {
         Ok(Verdict::Allowed) => Ok(Cleared(recorded)),
@@ -58,15 +54,15 @@ pub(crate) async fn clear(
 async fn judge(
     policy: &Policy,
     recorded: &Recorded,
-    task: &Task,
-    watch: &Watch<'_>,
+    run: &TaskRun<'_>,
 ) -> Result<Verdict, NoAnswer> {
+    let task = &run.claim.task;
     let subject = Subject::new(&task.project, &task.spec, &task.metadata);
     let path = absolute(recorded.staged.path());
     let recording = &recorded.recording;
     let made = Made {
         task_id: task.id,
-        engine: watch.engine_name,
+        engine: &run.engine_name,
         duration: recording.info.duration_seconds,
         bytes: recorded.written.bytes,
         sha256: &recorded.written.sha256,
@@ -74,7 +70,7 @@ async fn judge(
         thumbnail: &recording.poster_webp,
         spritesheet: &recording.spritesheet_jpeg,
     };
-    let begun = Stopwatch::start(&watch.worker.patience);
+    let begun = Stopwatch::start(&run.worker.patience);
     let mut pause = FIRST_PAUSE;
     loop {
         let error = match policy.judge_result(&subject, &made).await {

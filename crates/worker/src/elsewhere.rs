@@ -2,15 +2,14 @@
 //! place's goes to another place once, without losing an attempt; the second place's word is final.
 //! What the next attempt must know is kept with the task, as its ticket.
 
+use kinora_engine::EngineError;
 use kinora_engine::places::{FailedJob, Places};
-use kinora_engine::{Control, EngineError};
 use kinora_media::MediaError;
-use kinora_store::{Claim, WorkerState};
+use kinora_store::WorkerState;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{RecordError, is_engines_fault};
-use crate::maker::Maker;
-use crate::worker::Worker;
+use crate::task_run::TaskRun;
 
 /// Number of runs of one task whose processes said that they are broken; then the task is.
 const BROKEN_RUNS_MAX: u32 = 3;
@@ -101,20 +100,17 @@ impl FailedRuns {
     }
 }
 
-/// A run, as far as its place is concerned.
-pub(crate) struct PlacedRun<'a> {
-    pub(crate) worker: &'a Worker,
-    pub(crate) claim: &'a Claim,
-    pub(crate) engine: &'a Maker,
-    pub(crate) control: &'a Control,
-    pub(crate) failed_runs: FailedRuns,
-}
+impl TaskRun<'_> {
+    /// Earlier runs of the task that failed at their places.
+    fn failed_runs(&self) -> FailedRuns {
+        let ticket = self.claim.ticket.as_deref();
+        ticket.and_then(FailedRuns::read).unwrap_or_default()
+    }
 
-impl PlacedRun<'_> {
     /// Asks the engine for other places than those at which the task has failed.
     pub(crate) fn avoid_failed_places(&self) {
-        if let Some(places) = self.engine.places() {
-            let names = self.failed_runs.names(places, &self.owner());
+        if let Some(places) = self.served.engine.places() {
+            let names = self.failed_runs().names(places, &self.owner());
             self.control.place.avoid(names);
         }
     }
@@ -128,7 +124,7 @@ impl PlacedRun<'_> {
         } else {
             format!("{}/{name}", self.owner())
         };
-        let before = &self.failed_runs;
+        let before = self.failed_runs();
         let has_elsewhere = !places.are_shared() && self.is_served_elsewhere().await;
         let has_other = has_elsewhere || places.count() > 1;
         if blame == Blame::Unclear {
@@ -142,7 +138,7 @@ impl PlacedRun<'_> {
         let may = match blame {
             Blame::Unclear => {
                 let is_first = !before.is_elsewhere(&here) && before.runs < FAILED_RUNS_MAX;
-                has_other && is_first && self.engine.repeats_failed_jobs()
+                has_other && is_first && self.served.engine.repeats_failed_jobs()
             }
             Blame::Broken => before.runs + 1 < BROKEN_RUNS_MAX,
             Blame::Crash => has_other,
@@ -153,7 +149,7 @@ impl PlacedRun<'_> {
 
     /// The machine and the engine, which own devices of the same name.
     fn owner(&self) -> String {
-        let engine = &self.engine.describe().name;
+        let engine = &self.served.engine.describe().name;
         format!("{}/{engine}", self.worker.settings.origin.host)
     }
 

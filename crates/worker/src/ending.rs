@@ -5,30 +5,21 @@ use std::time::Duration;
 
 use kinora_contract::{Artifact, Failure, FailureCode};
 use kinora_engine::EngineError;
-use kinora_store::{Attempt, Claim, Lease, Renewal, StoreError};
-use kinora_traces::Span;
+use kinora_store::{Attempt, Lease, Renewal, StoreError};
 
 use crate::drain::Shutdown;
-use crate::elsewhere::{Blame, FailedRuns, PlacedRun};
+use crate::elsewhere::{Blame, FailedRuns};
 use crate::error::{PrepareError, RecordError, Stop, Unmade};
 use crate::fault::is_ours;
 use crate::finish::finish;
 use crate::publish;
+use crate::task_run::TaskRun;
 use crate::worker::Worker;
 
 /// Sooner than the next sweep, which would count the attempt once the store works again.
 const RELEASE_AGAIN_EVERY: Duration = Duration::from_secs(1);
 
-/// A run that is about to end.
-pub(crate) struct Run<'a> {
-    pub(crate) worker: &'a Worker,
-    pub(crate) claim: &'a Claim,
-    pub(crate) shutdown: &'a Shutdown,
-    pub(crate) placed: PlacedRun<'a>,
-    pub(crate) span: Span,
-}
-
-impl Run<'_> {
+impl TaskRun<'_> {
     /// Ends a run that failed before its engine started: its task waits, runs again, or fails.
     pub(crate) async fn end_unprepared(mut self, error: &PrepareError) {
         let failure = error.failure(&self.claim.task.spec);
@@ -51,13 +42,13 @@ impl Run<'_> {
         let worker = self.worker;
         match made {
             Ok(artifact) => {
-                self.placed.control.place.succeeded();
+                self.control.place.succeeded();
                 self.finish(Ok(artifact)).await;
                 worker.backoff.note_success();
             }
             Err(Unmade::Failed(error)) => self.end_failed(&error).await,
             Err(Unmade::Refused(failure)) => {
-                self.placed.control.place.succeeded();
+                self.control.place.succeeded();
                 self.finish(Err(failure)).await;
             }
             Err(Unmade::Stopped(stop)) => self.give_up(stop).await,
@@ -79,12 +70,12 @@ impl Run<'_> {
                 insist(shutdown, || worker.work.release(lease, Attempt::Forgiven)).await;
             }
             Blame::Crash if self.claim.task.attempt < worker.settings.attempts_max => {
-                if let Some(next) = self.placed.next_elsewhere(blame, &error.to_string()).await {
+                if let Some(next) = self.next_elsewhere(blame, &error.to_string()).await {
                     self.keep(&next).await;
                 }
                 try_again(worker, lease, error).await;
             }
-            _ => match self.placed.next_elsewhere(blame, &error.to_string()).await {
+            _ => match self.next_elsewhere(blame, &error.to_string()).await {
                 Some(next) => self.run_elsewhere(error, &next).await,
                 None => self.finish(Err(public_failure(error))).await,
             },
@@ -94,7 +85,7 @@ impl Run<'_> {
     /// Returns the task to the queue for an attempt at another place; this one does not count.
     async fn run_elsewhere(&self, error: &(dyn Error + Sync + 'static), next: &FailedRuns) {
         let (worker, lease) = (self.worker, &self.claim.lease);
-        let place = self.placed.control.place.chosen().map(|(_, name)| name);
+        let place = self.control.place.chosen().map(|(_, name)| name);
         tracing::warn!(%error, place, "run failed at its place; task requeued for another");
         publish::withdraw(&*worker.blobs, lease).await;
         self.keep(next).await;

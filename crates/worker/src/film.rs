@@ -21,7 +21,7 @@ use crate::prepare::OpenedReference;
 use crate::record::{Recorded, Staged};
 use crate::retry::retry_unavailable;
 use crate::seal::{measured, seal};
-use crate::watch::Watch;
+use crate::task_run::TaskRun;
 
 /// Engines pass on a cancel within 2 s; one that does not must not hold its slot.
 const CANCEL_LIMIT: Duration = Duration::from_secs(5);
@@ -42,32 +42,28 @@ pub(crate) struct FilmOrder {
 }
 
 /// Has the film made, and checks it, while the lease is held.
-pub(crate) async fn film(
-    order: FilmOrder,
-    watch: &Watch<'_>,
-    silence_max: Duration,
-) -> Result<Recorded, Unmade> {
-    make(&order, watch, silence_max).await?;
+pub(crate) async fn film(order: FilmOrder, run: &TaskRun<'_>) -> Result<Recorded, Unmade> {
+    make(&order, run).await?;
     let spec = order.spec.clone();
     // Set when this future completes or is dropped.
     let stopped = StopOnDrop::default();
-    let (stop, films) = (stopped.0.clone(), watch.worker.films.clone());
-    let files = &watch.worker.pools.files;
+    let (stop, films) = (stopped.0.clone(), run.worker.films.clone());
+    let files = &run.worker.pools.files;
     let looking = files.run(move || look_into(order, &*films, &stop));
     let recorded = tokio::select! {
         biased;
         looked = looking => looked.unwrap_or(Err(RecordError::Panicked))?,
-        stop = watch.until_stop(Some(silence_max)) => return Err(stop.into()),
+        stop = run.until_stop(Some(run.served.progress_timeout)) => return Err(stop.into()),
     };
     if spec.seconds == Seconds::Auto {
         // Lengths are in whole seconds; the exact length is measured on the file.
         let seconds = Seconds::Fixed(recorded.recording.info.duration_seconds.round() as u32);
-        watch.decide(VideoSpec { seconds, ..spec }).await;
+        run.decide(VideoSpec { seconds, ..spec }).await;
     }
     Ok(recorded)
 }
 
-async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Result<(), Unmade> {
+async fn make(order: &FilmOrder, run: &TaskRun<'_>) -> Result<(), Unmade> {
     let references: Vec<_> = order
         .references
         .iter()
@@ -80,7 +76,7 @@ async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Re
         path: file.path().to_owned(),
         media_type: "video/mp4".to_owned(),
     });
-    let (key, cancel) = (watch.lease().task.to_string(), CancellationToken::new());
+    let (key, cancel) = (run.claim.lease.task.to_string(), CancellationToken::new());
     let job = FilmJob {
         key: &key,
         spec: &order.spec,
@@ -90,13 +86,13 @@ async fn make(order: &FilmOrder, watch: &Watch<'_>, silence_max: Duration) -> Re
         to: order.staged.path(),
         control: &order.control,
         cancel: &cancel,
-        tickets: watch,
+        tickets: run,
     };
     let mut making = order.engine.film(&job);
     tokio::select! {
         biased;
         made = &mut making => Ok(made?),
-        stop = watch.until_stop(Some(silence_max)) => {
+        stop = run.until_stop(Some(run.served.progress_timeout)) => {
             if is_final(stop) {
                 cancel.cancel();
                 // The result does not matter, only that the engine receives the cancel.
@@ -115,7 +111,7 @@ const fn is_final(stop: Stop) -> bool {
 }
 
 #[async_trait]
-impl TicketStore for Watch<'_> {
+impl TicketStore for TaskRun<'_> {
     async fn store(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
         // Dropped when the run is stopped.
         let never = CancellationToken::new();

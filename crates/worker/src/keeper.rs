@@ -205,10 +205,6 @@ impl Kept {
 }
 
 impl KeptLease {
-    pub(crate) const fn lease(&self) -> &Lease {
-        &self.lease
-    }
-
     /// Waits until the run has lost its lease.
     pub(crate) async fn gone(&self) -> Gone {
         let mut gone = self.gone.clone();

@@ -72,10 +72,10 @@ mod source;
 mod stall;
 mod start;
 mod sweep;
+mod task_run;
 mod trust;
 mod upkeep;
 mod warm_up;
-mod watch;
 mod worker;
 
 use std::sync::Arc;

@@ -1,35 +1,38 @@
-//! Watches one run, and ends it when its lease is lost, when the engine makes no progress for
-//! longer than its model allows, or when the process must stop immediately.
-//! [`keeper`](mod@crate::keeper) renews the lease.
+//! The run of a task, and what stops it early: its lease is lost, its engine makes no progress for
+//! longer than its model allows, or the process must stop immediately.
 
 use std::time::Duration;
 
 use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{Control, Progress};
-use kinora_store::{Lease, Renewal, StoreError};
+use kinora_store::{Claim, Renewal, StoreError};
+use kinora_traces::Span;
 use tokio_util::sync::CancellationToken;
 
 use crate::drain::Shutdown;
 use crate::error::Stop;
 use crate::keeper::{Gone, KeptLease, percent};
+use crate::lineup::Served;
 use crate::preview::Previews;
 use crate::retry::retry_unavailable;
 use crate::worker::Worker;
 
-/// One watched run.
-pub(crate) struct Watch<'a> {
+/// One attempt at a claimed task. Its stages are in [`crate::run`], its place in
+/// [`crate::elsewhere`], and what becomes of the task in [`crate::ending`].
+pub(crate) struct TaskRun<'a> {
     pub(crate) worker: &'a Worker,
-    pub(crate) lease: &'a KeptLease,
-    pub(crate) engine_name: &'a str,
-    pub(crate) control: &'a Control,
+    pub(crate) claim: &'a Claim,
+    /// The engine that makes the task's model.
+    pub(crate) served: &'a Served,
+    pub(crate) engine_name: String,
+    /// Renewed until the run is dropped.
+    pub(crate) lease: KeptLease,
+    pub(crate) control: Control,
     pub(crate) shutdown: &'a Shutdown,
+    pub(crate) span: Span,
 }
 
-impl Watch<'_> {
-    pub(crate) const fn lease(&self) -> &Lease {
-        self.lease.lease()
-    }
-
+impl TaskRun<'_> {
     /// Watches until there is a reason to stop, and returns it. A working engine may be silent for
     /// `silence_max`; once it is done, silence is normal.
     pub(crate) async fn until_stop(&self, silence_max: Option<Duration>) -> Stop {
@@ -57,7 +60,11 @@ impl Watch<'_> {
                 return Stop::Stalled;
             }
             if let Some(preview) = previews.next(&self.control.preview)
-                && let Err(error) = self.worker.work.put_preview(self.lease(), preview).await
+                && let Err(error) = self
+                    .worker
+                    .work
+                    .put_preview(&self.claim.lease, preview)
+                    .await
             {
                 tracing::debug!(%error, "preview not stored");
             }
@@ -116,14 +123,14 @@ impl Watch<'_> {
         let lease_ms = self.worker.settings.lease_ms;
         self.worker
             .work
-            .renew(self.lease(), lease_ms, renewal)
+            .renew(&self.claim.lease, lease_ms, renewal)
             .await
     }
 
     fn renewal(&self) -> Renewal {
         Renewal {
             progress: percent(&self.control.progress),
-            engine: Some(self.engine_name.to_owned()),
+            engine: Some(self.engine_name.clone()),
             ..Renewal::default()
         }
     }
