@@ -169,21 +169,20 @@ pub(crate) fn add_ends(dialect: Dialect, ended: &[(TaskId, String)]) -> [Query; 
 /// webhook.
 pub(crate) fn due(dialect: Dialect, request: &DeliveryRequest, now_ms: UnixMs) -> Query {
     let ask = match dialect {
-        // Lists take the place of lateral joins.
+        // A list takes the place of a lateral join, and the place in it that of a window.
         Dialect::Sqlite => {
-            "WITH free AS (\
-               SELECT value ->> 0 AS due_ms, value ->> 1 AS number, (value ->> 2) + (\
+            "SELECT number FROM (\
+               SELECT value ->> 0 AS due_ms, value ->> 1 AS number, key + (\
                  SELECT count(*) FROM deliveries \
                  WHERE webhook = w.id AND token IS NOT NULL AND due_ms > $1 AND due_ms <= $2) AS place \
-               FROM webhooks w CROSS JOIN json_each((\
-                 SELECT json_group_array(json_array(due_ms, number, place)) FROM (\
-                   SELECT due_ms, number, row_number() OVER (ORDER BY due_ms, number) AS place FROM (\
-                     SELECT * FROM (SELECT number, due_ms FROM deliveries WHERE webhook = w.id AND state = 'pending' \
-                     AND due_ms <= $1 ORDER BY due_ms, number LIMIT $3) UNION ALL \
-                     SELECT * FROM (SELECT number, due_ms FROM deliveries WHERE webhook = w.id AND state = 'pending' \
-                     AND due_ms > $2 ORDER BY due_ms, number LIMIT $3))))) \
-               WHERE w.disabled_at_ms IS NULL\
-             ) SELECT number FROM free WHERE place <= $3 ORDER BY place, due_ms, number LIMIT $4"
+               FROM webhooks w CROSS JOIN json_each((SELECT json_group_array(json_array(due_ms, number)) FROM (\
+                 SELECT * FROM (SELECT due_ms, number FROM deliveries WHERE webhook = w.id AND state = 'pending' \
+                 AND due_ms <= $1 ORDER BY due_ms, number LIMIT $3) UNION ALL \
+                 SELECT * FROM (SELECT due_ms, number FROM deliveries WHERE webhook = w.id AND state = 'pending' \
+                 AND due_ms > $2 ORDER BY due_ms, number LIMIT $3)))) \
+               WHERE w.disabled_at_ms IS NULL \
+               AND EXISTS (SELECT 1 FROM deliveries WHERE webhook = w.id AND state = 'pending')\
+             ) WHERE place < $3 ORDER BY place, due_ms, number LIMIT $4"
         }
         Dialect::Postgres => {
             "WITH due AS (\
