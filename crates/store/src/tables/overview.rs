@@ -44,9 +44,8 @@ impl Script for ReadOverview {
             let (model, is_running): (String, u64) = (row.get(0)?, row.get(1)?);
             overview.count(&model, is_running == 1, row.get(2)?, row.get(3)?);
         }
-        for row in running {
-            overview.running.extend(self.read_running(row)?);
-        }
+        let running = running.iter().filter_map(|row| self.read_running(row));
+        overview.running.extend(running);
         if let Some(row) = ended.first() {
             overview.completed_lately = row.get(0)?;
             overview.failed_lately = row.get(1)?;
@@ -98,21 +97,19 @@ impl ReadOverview {
         Query::new(ask).bind(OVERVIEW_RUNNING_MAX as u64)
     }
 
-    /// Ignores a task with an unreadable id.
-    fn read_running(&self, row: &Row) -> Result<Option<RunningTask>, Unreadable> {
-        let Ok(Ok(id)) = row.get(0).map(|id: String| id.parse()) else {
-            return Ok(None);
-        };
-        let begun_ms = row.get(5)?;
-        Ok(Some(RunningTask {
-            id,
-            project: row.get(1)?,
-            model: row.get(2)?,
-            progress: u8::try_from(row.get::<u16>(3)?).unwrap_or(0),
-            attempt: row.get(4)?,
+    /// `None` for a row that cannot be read, which must not hide the others.
+    fn read_running(&self, row: &Row) -> Option<RunningTask> {
+        let id: String = row.get(0).ok()?;
+        let begun_ms = row.get(5).ok()?;
+        Some(RunningTask {
+            id: id.parse().ok()?,
+            project: row.get(1).ok()?,
+            model: row.get(2).ok()?,
+            progress: u8::try_from(row.get::<u16>(3).ok()?).unwrap_or(0),
+            attempt: row.get(4).ok()?,
             since_ms: self.now.wall_ms.saturating_sub(begun_ms),
-            worker: row.get(6)?,
-        }))
+            worker: row.get(6).ok()?,
+        })
     }
 
     /// Asks for the ends since `$1`, by the index of each project's ended tasks. A project has a row
