@@ -58,9 +58,8 @@ fn unquoted(value: &str) -> String {
 pub(crate) fn check_charset(content_type: &str, param: &str) -> Result<(), ApiError> {
     let known = ["utf-8", "utf8", "us-ascii", "ascii"];
     let all = parameters(content_type);
-    if !all.iter().any(|(name, charset)| {
-        name == "charset" && !known.iter().any(|one| charset.eq_ignore_ascii_case(one))
-    }) {
+    let mut charsets = all.iter().filter(|(name, _)| name == "charset");
+    if charsets.all(|(_, charset)| known.iter().any(|one| charset.eq_ignore_ascii_case(one))) {
         return Ok(());
     }
     let message = "The character set is not supported; send UTF-8.";

@@ -41,9 +41,11 @@ fn input_bytes(inputs: &Inputs) -> usize {
 /// The length of `text` within the quotes of a JSON string.
 fn json_bytes(text: &str) -> usize {
     // Most texts need no escapes; a loop without branches checks many bytes at a time.
-    if !text.as_bytes().iter().fold(false, |any, byte| {
-        any | (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\')
-    }) {
+    let mut has_escapes = false;
+    for byte in text.as_bytes() {
+        has_escapes |= (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
+    }
+    if !has_escapes {
         return text.len();
     }
     text.bytes()

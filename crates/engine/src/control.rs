@@ -98,10 +98,12 @@ impl Progress {
         let parts = (fraction.clamp(0.0, 1.0) * Self::PARTS).round() as u64;
         let packed = &self.0.packed;
         // The closure always returns `Some`, so the update cannot fail.
-        if let Ok(old) = packed.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| {
+        let updated = packed.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| {
             let reports = (old >> 32).wrapping_add(1) & 0xffff_ffff;
             Some((reports << 32) | parts.max(old & 0xffff_ffff))
-        }) && parts < old & 0xffff_ffff
+        });
+        if let Ok(old) = updated
+            && parts < old & 0xffff_ffff
         {
             self.0.has_fallen.store(true, Ordering::Release);
         }

@@ -110,7 +110,7 @@ pub(crate) fn models<'c>(
     config: &'c Config,
     names: &[String],
 ) -> Result<Vec<&'c CardRecord>, Failure> {
-    names.iter().map(|name| {
+    let found = names.iter().map(|name| {
         let mut models = config.models.iter();
         let found = models.find(|model| model.id == *name || model.aliases.contains(name));
         found.ok_or_else(|| {
@@ -120,7 +120,8 @@ pub(crate) fn models<'c>(
                 ids.join(", ")
             ))
         })
-    }).collect()
+    });
+    found.collect()
 }
 
 /// The files of these models, each once.

@@ -338,7 +338,7 @@ impl Room {
 #[cfg(test)]
 mod tests;
 
-// An engine in a [`Room`](super::Room), with its place there.
+// An engine in a room, with its place there.
 
 /// How often the pause before the next invitation doubles at most.
 const DOUBLINGS_MAX: u32 = 3;

@@ -136,7 +136,7 @@ fn submit_field(field: FieldKey, catalog: &Catalog) -> Value {
     match field {
         FieldKey::model => json!({"type": "string", "enum": model_names(catalog)}),
         FieldKey::prompt => {
-            json!({"type": ["string", "null"], "minLength": 1, "maxLength": PROMPT_CHARS_MAX, "NOT_BLANK": NOT_BLANK})
+            json!({"type": ["string", "null"], "minLength": 1, "maxLength": PROMPT_CHARS_MAX, "pattern": NOT_BLANK})
         }
         FieldKey::negative_prompt => json!({
             "type": ["string", "null"], "maxLength": NEGATIVE_PROMPT_CHARS_MAX,

@@ -100,9 +100,10 @@ impl Hints {
         // The start of a fetch concerns nobody.
         let work =
             after.is_some_and(|after| after.is_waiting() && after.references.fetch().is_none());
-        let withdrawn = before.is_some_and(|record| {
+        let was_held = before.is_some_and(|record| {
             record.is_running() || record.is_waiting() && record.references.fetch().is_some()
-        }) && match after {
+        });
+        let is_withdrawn = match after {
             None => true,
             // Only a cancel keeps the lease of the run that it ends.
             Some(after) if after.is_terminal() => {
@@ -112,7 +113,7 @@ impl Hints {
         };
         Self {
             work,
-            withdrawn,
+            withdrawn: was_held && is_withdrawn,
             ended: before.is_some_and(|before| ends(before, after)),
         }
     }

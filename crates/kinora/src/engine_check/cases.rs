@@ -307,8 +307,8 @@ fn tone(hz: f32) -> Sound {
     Sound {
         pcm: (0..SAMPLE_RATE_HZ)
             .flat_map(|sample| {
-                [0.1 * (std::f32::consts::TAU * hz * sample as f32 / SAMPLE_RATE_HZ as f32).sin();
-                    2]
+                let angle = std::f32::consts::TAU * hz * sample as f32 / SAMPLE_RATE_HZ as f32;
+                [0.1 * angle.sin(); 2]
             })
             .collect(),
     }
@@ -320,11 +320,8 @@ fn picture(size: Size, dark: u8) -> Picture {
         size,
         rgb: (0..size.pixels())
             .flat_map(|at| {
-                [{
-                    dark.saturating_add(
-                        (at % u64::from(size.width) * 50 / u64::from(size.width)) as u8,
-                    )
-                }; 3]
+                let column = at % u64::from(size.width);
+                [dark.saturating_add((column * 50 / u64::from(size.width)) as u8); 3]
             })
             .collect(),
     }

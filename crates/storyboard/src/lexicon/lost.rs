@@ -98,21 +98,23 @@ fn is_elsewhere(item: &Item, shown: Option<Place>) -> bool {
     let mut elsewhere = false;
     for one in &item.meanings {
         match one {
-            Meaning::Place(place) => {
-                elsewhere |= shown != Some(*place)
-                    && !(match shown {
-                        Some(Place::Lake | Place::Hills) => *place == Place::Mountains,
-                        Some(Place::Underwater) => *place == Place::Sea,
-                        Some(Place::Table) => *place == Place::Room,
-                        _ => false,
-                    })
-            }
+            Meaning::Place(place) => elsewhere |= shown != Some(*place) && !includes(shown, *place),
             Meaning::Ground | Meaning::Heaven => {}
             // It names more than places.
             _ => return false,
         }
     }
     elsewhere
+}
+
+/// Whether the scene `shown` shows `place` too: mountains stand behind a lake.
+fn includes(shown: Option<Place>, place: Place) -> bool {
+    match shown {
+        Some(Place::Lake | Place::Hills) => place == Place::Mountains,
+        Some(Place::Underwater) => place == Place::Sea,
+        Some(Place::Table) => place == Place::Room,
+        _ => false,
+    }
 }
 
 /// Whether it is a verb of the camera that moves none.

@@ -272,12 +272,9 @@ fn settle(reading: &mut Reading) {
     let water = [Place::Sea, Place::Lake]
         .into_iter()
         .find(|place| places.contains(place));
-    if let Some(place) = water.filter(|_| {
-        reading
-            .roles
-            .iter()
-            .any(|role| role.subject.facts().stance == Stance::Floats)
-    }) {
+    let mut roles = reading.roles.iter();
+    let floats = roles.any(|role| role.subject.facts().stance == Stance::Floats);
+    if let Some(place) = water.filter(|_| floats) {
         // "A boat on a canal of the city" needs the water.
         reading.place = Some(place);
     } else if let Some(place) = special.into_iter().find(|place| places.contains(place)) {

@@ -128,9 +128,10 @@ fn parts(tokens: &[Token], at: usize, words: &Words) -> Option<Vec<(usize, Entry
     let mut found: Vec<(usize, Entry, usize)> = Vec::new();
     let mut from = at;
     while from < end {
-        match longest(tokens, from, words, |count| {
+        let known = longest(tokens, from, words, |count| {
             count > 1 || from + count <= end
-        }) {
+        });
+        match known {
             Some((entry, count)) => {
                 found.push((from, entry, count));
                 from += count;

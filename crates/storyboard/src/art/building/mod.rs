@@ -1,5 +1,5 @@
-//! Buildings and landmarks: their drawings, and how doors, sails, wheels, bells, flags and smoke move. Light, fire and
-//! water have their own files.
+//! Buildings and landmarks: their drawings, and how doors, sails, wheels, bells, flags, smoke, fire and
+//! water move.
 
 use super::effects::{Puffs, chance, flag, smoke};
 use super::rig::Pose;

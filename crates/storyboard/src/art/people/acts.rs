@@ -1,4 +1,4 @@
-//! The acts of people: each as a posture at an instant.
+//! The acts of people: each as the posture of a body at an instant. It draws nothing.
 
 use std::f32::consts::TAU;
 
@@ -277,7 +277,7 @@ pub(super) fn open(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-// The posture of people at rest, from which other postures start. It draws nothing.
+// The posture of people at rest, from which other postures start.
 
 pub(super) fn wave(t: f32, hz: f32) -> f32 {
     (t * hz * TAU).sin()

@@ -28,8 +28,8 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     }
 }
 
-// The pose of a four-legged figure at an instant: the positions of body and feet, and the angles of
-// its parts. `acts` fills it in; this file turns it into poses of parts.
+// The pose of a figure at an instant: the positions of body and feet, and the angles of its parts. The acts below fill
+// it in; `Figure` turns it into poses of parts.
 
 /// The joints of the drawing at rest, as far as acts need them.
 #[derive(Clone, Copy, Debug)]
