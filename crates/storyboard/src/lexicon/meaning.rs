@@ -1,5 +1,6 @@
-//! The meanings that words and phrases can have.
+//! The meanings that one word can have.
 
+use super::place::Place;
 use crate::colour::Rgb;
 use crate::subject::{Act, Subject};
 
@@ -174,32 +175,4 @@ pub(crate) enum Way {
     Down,
     In,
     Out,
-}
-
-// The places that a scene can have.
-
-/// The location of a scene.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Sea,
-    Mountains,
-    Forest,
-    Desert,
-    City,
-    Hills,
-    Lake,
-    Space,
-    Underwater,
-    Room,
-    /// Things on a table, in close-up.
-    Table,
-    Sky,
-    Abstract,
-}
-
-impl Place {
-    /// Whether figures can stand on its ground.
-    pub(crate) fn has_ground(self) -> bool {
-        !matches!(self, Self::Space | Self::Sky | Self::Underwater)
-    }
 }

@@ -10,6 +10,7 @@ mod language;
 mod lost;
 mod meaning;
 mod moves;
+mod place;
 mod read;
 mod reading;
 mod scan;
@@ -19,9 +20,8 @@ mod worn;
 
 pub(crate) use able::able;
 pub(crate) use language::Language;
-pub(crate) use meaning::{
-    Fade, Framing, Hour, Meaning, Mood, Motion, Place, Season, Verb, Way, Weather,
-};
+pub(crate) use meaning::{Fade, Framing, Hour, Meaning, Mood, Motion, Season, Verb, Way, Weather};
+pub(crate) use place::Place;
 #[cfg(test)]
 pub(crate) use read::read;
 pub(crate) use read::{is_read, language_of, read_as, word_for};
