@@ -103,12 +103,12 @@ impl ApiError {
             parts.first(),
             Some(&("v1" | "healthz" | "readyz" | "openapi.json"))
         );
-        let hint = match is_ours && meant != path && meant.len() <= PATH_SHOWN_MAX {
-            true if path.trim_end_matches('/') == meant => {
-                format!("without the slash at the end: {meant}")
-            }
-            true => format!("without the doubled slash: {meant}"),
-            false => "see /openapi.json".to_owned(),
+        let hint = if !is_ours || meant == path || meant.len() > PATH_SHOWN_MAX {
+            "see /openapi.json".to_owned()
+        } else if path.trim_end_matches('/') == meant {
+            format!("without the slash at the end: {meant}")
+        } else {
+            format!("without the doubled slash: {meant}")
         };
         Self::new(ErrorCode::NotFound, format!("No such path; {hint}."))
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kinora_contract::{FrameSize, Resolution, SPEC_VERSION, TaskId, size::listed_sizes};
-use kinora_engine::{Footage, Playback};
+use kinora_engine::{Footage, Picture, Playback};
 use proptest::prelude::*;
 
 use super::*;

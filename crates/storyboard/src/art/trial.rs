@@ -11,7 +11,7 @@ use crate::subject::{Act, Body, Subject};
 pub(super) type Pixel = [u8; 4];
 
 /// A drawn subject with its anchor in the middle.
-struct Trial {
+pub(super) struct Trial {
     pub(super) side: usize,
     /// Pixels per side of the subject's square.
     pub(super) scale: f32,
