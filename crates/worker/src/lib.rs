@@ -4,7 +4,7 @@
 //!    task. [`claim`](mod@claim): asks the store for work while
 //!    there is a free [`slot`](mod@slot), the last one only for [short tasks](mod@short_slot). [`fetching`](mod@fetching) has brought its references before that;
 //!    [`host_failures`](mod@host_failures) counts what their hosts cost.
-//! 2. [`run`](mod@run): the straight line of one task, from its lease to its end.
+//! 2. [`run`](mod@run): the stages of one [`task_run`](mod@task_run), from its lease to its end.
 //! 3. [`prepare`](mod@prepare): [`references`](mod@references), which [`judge`](mod@judge) has checked, and
 //!    [`source`](mod@source) opened, the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
 //!    elsewhere; [`seal`](mod@seal): the operator's signature; [`clear`](mod@clear): the operator's policy; [`publish`](mod@publish): file to blob store;
@@ -12,8 +12,8 @@
 //!    [`elsewhere`](mod@elsewhere): whether another device or server tries.
 //!    Engines that share a [`device`](mod@devices) get its [`room`](mod@room) with the claim, and
 //!    [`upkeep`](mod@upkeep) unloads those that are idle.
-//! 4. [`keeper`](mod@keeper): keeps the leases of all runs; [`watch`](mod@watch): ends a run whose lease is gone,
-//!    or whose engine stands still.
+//! 4. [`keeper`](mod@keeper): keeps the leases of all runs; [`task_run`](mod@task_run) ends a run whose lease is
+//!    gone, or whose engine stands still.
 //! 5. [`sweep`](mod@sweep): picks up expired leases and results, by a wall clock that [`trust`](mod@trust) believes
 //!    and leases that no [`stall`](mod@stall) of the process has let run out; [`chores`](mod@chores): what the store
 //!    leaves to do elsewhere; [`drain`](mod@drain): the orderly stop.
