@@ -7,7 +7,7 @@ use tokio_postgres::types::Type;
 
 use super::PostgresStore;
 use super::fault::{Done, corrupt};
-use super::statement::Statement;
+use super::session::Statement;
 use crate::stored::int;
 use crate::{Allowances, StoreError, Taken, Time};
 

@@ -11,7 +11,7 @@ use tokio_postgres::types::Type;
 use super::batch::Batch;
 use super::fault::{Done, Fault};
 use super::lane::LaneStep;
-use super::statement::Statement;
+use super::session::Statement;
 use super::{PostgresStore, rows, script};
 use crate::backend::{Backend, Channel, Needs, Operation, Tables};
 use crate::changes::{UNDER_WAY_MS, ended_from};

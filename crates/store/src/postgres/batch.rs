@@ -1,6 +1,6 @@
-//! One transaction of a lane, as operations see it. At the start it locks and reads the rows that
-//! they need; they change records in memory by the rules of the contract, and at the end it writes
-//! all changes at once.
+//! One transaction of a lane. At the start one round trip locks and reads the rows that its operations
+//! need; they change records in memory by the rules of the contract, and `commit` writes all changes
+//! at once.
 //!
 //! All processes take locks in one order, which rules out deadlocks: the queue, tasks by id (claims
 //! and sweeps skip locked ones instead of waiting), projects by name.
@@ -10,19 +10,19 @@ use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Effects, Event, Record, Refused};
 use kinora_contract::{ID_AHEAD_MS_MAX, TaskId, UnixMs};
+use tokio_postgres::Row;
 
 use super::fault::{Done, Fault, corrupt};
+use super::rows;
 use super::rows::Version;
-use super::runs::Runs;
-use super::session::Session;
-use super::statement::Statement;
-use super::totals::Totals;
-use crate::StoreError;
-use crate::backend::KeyBinding;
+use super::session::{Asked, BEGIN, SYNCED, Session, Statement, read_present};
+use super::shared::{Runs, Shared, Summed, Totals};
+use crate::backend::{KeyBinding, Needs};
 use crate::effects::PendingEffects;
 use crate::operators::Tallies;
 use crate::present::Present;
 use crate::queue::{Change, Index, alone};
+use crate::{PostgresOptions, StoreError};
 
 /// An open transaction.
 pub(super) struct Batch<'a> {
@@ -99,12 +99,12 @@ pub(super) struct Project {
     /// Token of its last fetch, if it had one.
     pub(super) last_fetch: u64,
     /// Whether any of its tasks have ended.
-    pub(super) has_endings: bool,
+    has_endings: bool,
     /// Creation time and place of the newest task ever accepted, if the project is locked.
     pub(super) newest_ms: UnixMs,
     pub(super) newest_seq: u64,
     /// Id of the last accepted task, if the project is locked for new ones.
-    pub(super) newest_id: TaskId,
+    newest_id: TaskId,
     pub(super) is_locked: bool,
 }
 
@@ -347,8 +347,8 @@ impl Batch<'_> {
         let rows = self.query(statement).await?;
         let mut ids = Vec::with_capacity(rows.len());
         for row in &rows {
-            let id = super::rows::id(row)?;
-            self.keep(id, super::rows::read(row))?;
+            let id = rows::id(row)?;
+            self.keep(id, rows::read(row))?;
             ids.push(id);
         }
         Ok(ids)
@@ -375,4 +375,225 @@ impl Batch<'_> {
         });
         changed.map(|(name, _)| name.as_str()).collect()
     }
+}
+
+/// The place of a transaction.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Origin {
+    /// The lane's row.
+    pub(super) lane: u64,
+    /// Number of the transaction in its lane.
+    pub(super) batch: u64,
+}
+
+const SUMS: &str = "name, bytes, tasks, waiting, unfinished, newest_ms, newest_seq";
+
+/// Begins a transaction. It writes and locks the lane's row first, so a later query for the outcome
+/// of this transaction waits until it has ended.
+pub(super) async fn begin<'a>(
+    session: &'a Session,
+    needs: &Needs,
+    origin: Origin,
+    shared: &'a Shared,
+) -> Done<Batch<'a>> {
+    let batch = try_begin(session, needs, origin, shared).await?;
+    let names = needs.projects.iter();
+    let missing = names.filter(|name| !batch.projects.contains_key(*name));
+    let missing: Vec<String> = missing.cloned().collect();
+    if missing.is_empty() {
+        return Ok(batch);
+    }
+    add_projects(session, missing).await?;
+    try_begin(session, needs, origin, shared).await
+}
+
+async fn try_begin<'a>(
+    session: &'a Session,
+    needs: &Needs,
+    origin: Origin,
+    shared: &'a Shared,
+) -> Done<Batch<'a>> {
+    let fresh = shared.summed.fresh();
+    let asks_totals = needs.totals && fresh.is_none();
+    let mut asked = Asked::default();
+    asked.add(Statement::new(BEGIN));
+    let marked = asked.add(mark(origin, &shared.options));
+    let tasks = asked.when(!needs.tasks.is_empty(), || lock_tasks(needs));
+    let projects = asked.when(!needs.projects.is_empty(), || lock_projects(needs));
+    let newest = asked.when(needs.places > 0, || newest_ids(needs));
+    let places = asked.when(needs.places > 0, || places(needs.places));
+    let bound = asked.when(!needs.keys.is_empty(), || bindings(needs));
+    let of_bound = asked.when(!needs.keys.is_empty(), || bound_tasks(needs));
+    let claimable = asked.when(needs.claims > 0, any_claimable);
+    let sums = asked.when(asks_totals, Summed::ask);
+    let sent = shared.server_clock.asked();
+    let mut answers = asked.send(session).await?;
+    let marked = answers.take(Some(marked));
+    let mut batch = Batch {
+        session,
+        runs: &shared.runs,
+        now: shared.server_clock.present(read_present(&marked)?, sent),
+        version: marked.first().map(version).transpose()?,
+        tasks: HashMap::new(),
+        projects: BTreeMap::new(),
+        bindings: HashMap::new(),
+        places: numbers(&answers.take(places))?.into_iter(),
+        totals: Totals::default(),
+        queue: None,
+        new: New::default(),
+        changes: Vec::new(),
+        claims: needs.claims,
+        is_claimable: !answers.take(claimable).is_empty(),
+        part: None,
+        fetchable: None,
+        wrote: false,
+    };
+    for row in &answers.take(bound) {
+        let binding = KeyBinding {
+            fingerprint: row.try_get(2)?,
+            task: rows::parse_id(row.try_get(3)?)?,
+        };
+        let key = (row.try_get(0)?, row.try_get(1)?);
+        batch.bindings.insert(key, binding);
+    }
+    for row in answers.take(tasks).iter().chain(&answers.take(of_bound)) {
+        batch.keep(rows::id(row)?, rows::read(row))?;
+    }
+    keep_projects(&mut batch, &answers.take(projects))?;
+    keep_newest(&mut batch, &answers.take(newest))?;
+    let sums = match answers.take(sums).first() {
+        Some(row) => Some(shared.summed.keep(row)?),
+        None => fresh,
+    };
+    batch.totals = sums.unwrap_or_default();
+    Ok(batch)
+}
+
+/// The version of the rows that the transaction writes.
+fn version(marked: &Row) -> Done<Version> {
+    let transaction: i64 = marked.try_get("transaction")?;
+    Ok(Version::of_transaction(transaction.unsigned_abs()))
+}
+
+/// Writes the lane's row, and sets the limits of this transaction alone, so that a pooler's connection keeps no setting.
+fn mark(origin: Origin, options: &PostgresOptions) -> Statement {
+    Statement::new(format!(
+        "INSERT INTO lanes (id, batch, at_ms) \
+         VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint) \
+         ON CONFLICT (id) DO UPDATE SET batch = excluded.batch, at_ms = excluded.at_ms \
+         RETURNING at_ms, txid_current() AS transaction, set_config('statement_timeout', $3, true), \
+         set_config('idle_in_transaction_session_timeout', $3, true), \
+         set_config('jit', 'off', true), {SYNCED}"
+    ))
+    .int(origin.lane)
+    .int(origin.batch)
+    .text(options.statement_timeout_ms.to_string())
+}
+
+/// Whether there may be anything to claim, without a lock; usually there is nothing.
+fn any_claimable() -> Statement {
+    Statement::new("SELECT 1 FROM tasks WHERE place = 1 LIMIT 1")
+}
+
+fn lock_tasks(needs: &Needs) -> Statement {
+    let ids = needs.tasks.iter().map(ToString::to_string).collect();
+    Statement::new(format!(
+        "SELECT {} FROM tasks t WHERE id = ANY($1) ORDER BY id FOR UPDATE",
+        rows::columns("t")
+    ))
+    .texts(ids)
+}
+
+fn lock_projects(needs: &Needs) -> Statement {
+    Statement::new(format!(
+        "SELECT {SUMS} FROM projects WHERE name = ANY($1) ORDER BY name FOR UPDATE"
+    ))
+    .texts(needs.projects.iter().cloned().collect())
+}
+
+/// The last ids of projects that accept tasks. A statement of its own: what the lock waited for is seen only after it.
+fn newest_ids(needs: &Needs) -> Statement {
+    Statement::new(
+        "SELECT n.name, (SELECT t.id FROM tasks t WHERE t.project = n.name AND t.phase <> 'expired' \
+         ORDER BY t.id DESC LIMIT 1) FROM unnest($1) AS n(name)",
+    )
+    .texts(needs.projects.iter().cloned().collect())
+}
+
+/// The last id of the newest millisecond stands for a task that was removed, or followed one from a wrong clock.
+fn keep_newest(batch: &mut Batch<'_>, found: &[Row]) -> Done<()> {
+    for row in found {
+        let Some(project) = batch.projects.get_mut(row.try_get::<_, &str>(0)?) else {
+            continue;
+        };
+        let newest_ms = project.newest_ms;
+        let id = row.try_get::<_, Option<&str>>(1)?;
+        let id = id.map(rows::parse_id).transpose()?;
+        project.newest_id = id
+            .filter(|id| id.created_at_ms() == newest_ms)
+            .unwrap_or(TaskId::last_of(newest_ms));
+    }
+    Ok(())
+}
+
+fn places(count: u64) -> Statement {
+    Statement::new("SELECT nextval('task_seq') FROM generate_series(1, $1)").int(count)
+}
+
+/// The rows of idempotency keys.
+const BOUND: &str =
+    "FROM unnest($1, $2) AS k(project, key) JOIN idempotency i USING (project, key)";
+
+fn bindings(needs: &Needs) -> Statement {
+    let text = format!("SELECT i.project, i.key, i.fingerprint, i.task {BOUND}");
+    of_keys(needs, text)
+}
+
+/// Their tasks, without a lock: they are shown, not changed.
+fn bound_tasks(needs: &Needs) -> Statement {
+    let columns = rows::columns("t");
+    of_keys(
+        needs,
+        format!("SELECT {columns} {BOUND} JOIN tasks t ON t.id = i.task"),
+    )
+}
+
+fn of_keys(needs: &Needs, text: String) -> Statement {
+    let (projects, keys): (Vec<String>, Vec<String>) = needs.keys.iter().cloned().unzip();
+    Statement::new(text).texts(projects).texts(keys)
+}
+
+fn keep_projects(batch: &mut Batch<'_>, found: &[Row]) -> Done<()> {
+    for row in found {
+        let project = Project {
+            stored: Sums {
+                bytes: row.try_get(1)?,
+                tasks: row.try_get(2)?,
+                waiting: row.try_get(3)?,
+                unfinished: row.try_get(4)?,
+            },
+            newest_ms: row.try_get::<_, i64>(5)?.unsigned_abs(),
+            newest_seq: row.try_get::<_, i64>(6)?.unsigned_abs(),
+            is_locked: true,
+            ..Project::default()
+        };
+        batch.projects.insert(row.try_get(0)?, project);
+    }
+    Ok(())
+}
+
+/// Adds the rows of projects that have their first task now, in a transaction of their own: what is read under the
+/// lock of a project must be read after it was taken.
+async fn add_projects(session: &Session, missing: Vec<String>) -> Done<()> {
+    let add = Statement::new(
+        "INSERT INTO projects (name) SELECT name FROM unnest($1) AS n(name) ORDER BY name ON CONFLICT DO NOTHING",
+    );
+    let statements = [Statement::new("ROLLBACK"), add.texts(missing)];
+    session.run_all(&statements).await?;
+    Ok(())
+}
+
+pub(super) fn numbers(rows: &[Row]) -> Done<Vec<u64>> {
+    let number = |row: &Row| Ok(row.try_get::<_, i64>(0)?.unsigned_abs());
+    rows.iter().map(number).collect()
 }

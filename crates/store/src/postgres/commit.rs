@@ -6,24 +6,14 @@ use kinora_contract::TaskId;
 use kinora_contract::lifecycle::Record;
 use tokio_postgres::types::Type;
 
-use super::batch::{Batch, NewBinding, Sums};
+use super::batch::{Batch, NewBinding, Project, Sums};
 use super::fault::{Done, is_refusal};
-use super::rows::{Version, Written};
-use super::statement::Statement;
+use super::rows::Written;
+use super::session::Statement;
+use super::shared::Committed;
 use crate::TallyRow;
-use crate::queue::Change;
 use crate::sql::Dialect;
 use crate::stored::int;
-
-/// The changes of a committed transaction.
-#[derive(Debug, Default)]
-pub(super) struct Committed {
-    pub(super) changes: Vec<Change>,
-    /// Of the rows of these tasks.
-    pub(super) version: Option<Version>,
-    pub(super) waiting: i64,
-    pub(super) bytes: i64,
-}
 
 /// How a transaction ended.
 pub(super) enum Ended {
@@ -115,9 +105,8 @@ impl Batch<'_> {
             .filter_map(|name| self.projects.get(name))
             .collect();
         let added = |part: fn(&Sums) -> i64| of.iter().map(|one| part(&one.added)).collect();
-        let numbers = |part: fn(&super::batch::Project) -> u64| {
-            of.iter().map(|one| int(part(one))).collect::<Vec<_>>()
-        };
+        let numbers =
+            |part: fn(&Project) -> u64| of.iter().map(|one| int(part(one))).collect::<Vec<_>>();
         let update = Statement::new(
             "UPDATE projects p SET bytes = p.bytes + n.bytes, tasks = p.tasks + n.tasks, \
              waiting = p.waiting + n.waiting, unfinished = p.unfinished + n.unfinished, \

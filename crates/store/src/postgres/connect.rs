@@ -16,8 +16,8 @@ use tokio_postgres::{AsyncMessage, Client, Config, Connection, Socket};
 use super::address::Address;
 use super::fault::{closed, is_refusal, told, unavailable};
 use super::session::Session;
+use super::session::Statement;
 use super::session::runtime;
-use super::statement::Statement;
 use super::tls::{self, Stream, Tls};
 use crate::{OpenError, StoreError};
 

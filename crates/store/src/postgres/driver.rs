@@ -9,7 +9,7 @@ use super::PostgresStore;
 use super::address::is_postgres;
 use super::beside::PostgresBeside;
 use super::beside::PostgresOperations;
-use super::durability::unsafe_settings_of;
+use super::opening::unsafe_settings_of;
 use crate::driver::Driver;
 use crate::{
     BackupSource, Export, Import, Inspection, KeyStore, OpenError, OpenOptions, Operations, Stores,

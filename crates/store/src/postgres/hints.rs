@@ -18,8 +18,8 @@ use tokio_postgres::{AsyncMessage, Client};
 use super::connect::{Backoff, Connector};
 use super::fault::Fault;
 use super::notices::written;
+use super::session::Statement;
 use super::shared::Shared;
-use super::statement::Statement;
 use crate::{StoreError, TaskChange};
 
 /// Follows a notice of another process.

@@ -14,18 +14,17 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_postgres::error::SqlState;
 
 use super::batch::Batch;
-use super::begin::{Judges, Origin, begin};
+use super::batch::{Origin, begin};
 use super::cache::Begun;
-use super::commit::{Committed, Ended};
+use super::commit::Ended;
 use super::connect::{Backoff, Connector};
-use super::durability::SYNCED;
 use super::fault::{
     Done, Fault, NO_ANSWER, again, answered, closed, is_broken, is_outdated, is_passing, told,
     unavailable,
 };
 use super::session::Session;
-use super::shared::Shared;
-use super::statement::{BEGIN, Statement};
+use super::session::{BEGIN, SYNCED, Statement};
+use super::shared::{Committed, Shared};
 use crate::backend::{Needs, Operation};
 use crate::lease::LeasedChange;
 use crate::{StoreError, metered};
@@ -157,7 +156,7 @@ struct Probe;
 impl LaneStep for Probe {
     type Output = ();
 
-    async fn apply(&self, batch: &mut super::batch::Batch<'_>) -> Done<()> {
+    async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
         // The lane's own row is already written.
         batch.wrote = true;
         Ok(())
@@ -285,7 +284,7 @@ struct Link {
 }
 
 impl Link {
-    pub(super) fn new(connector: Arc<Connector>, shared: Arc<Shared>, lane: u64) -> Self {
+    fn new(connector: Arc<Connector>, shared: Arc<Shared>, lane: u64) -> Self {
         Self {
             connector,
             shared,
@@ -296,17 +295,17 @@ impl Link {
     }
 
     /// The pause before the next attempt.
-    pub(super) fn pause(&self) -> Duration {
+    fn pause(&self) -> Duration {
         self.backoff.pause()
     }
 
     /// Keeps a connection for the next transaction.
-    pub(super) fn keep(&mut self, session: Session) {
+    fn keep(&mut self, session: Session) {
         self.session = Some(session);
     }
 
     /// The connection, made where there is none.
-    pub(super) async fn connected(&mut self) -> Result<Session, StoreError> {
+    async fn connected(&mut self) -> Result<Session, StoreError> {
         let kept = self.session.take();
         if let Some(session) = kept.filter(|session| !session.is_closed()) {
             return Ok(session);
@@ -404,7 +403,7 @@ const ATTEMPTS_MAX: u32 = 4;
 
 /// The state that transactions share.
 struct Writer {
-    pub(super) shared: Arc<Shared>,
+    shared: Arc<Shared>,
     link: Link,
     origin: Origin,
     /// The last transaction, if nobody knows yet whether it was committed.
@@ -444,7 +443,7 @@ struct Unknown {
 
 impl Writer {
     /// The writer of the lane whose row has this id.
-    pub(super) fn new(connector: Arc<Connector>, shared: Arc<Shared>, lane: u64) -> Self {
+    fn new(connector: Arc<Connector>, shared: Arc<Shared>, lane: u64) -> Self {
         Self {
             link: Link::new(connector, shared.clone(), lane),
             shared,
@@ -574,13 +573,7 @@ impl Writer {
     ) -> Done<Ended> {
         let mut needs = Needs::default();
         jobs.iter().for_each(|job| job.needs(&mut needs));
-        let judges = Judges {
-            options: &self.shared.options,
-            clock: &self.shared.server_clock,
-            summed: &self.shared.summed,
-            runs: &self.shared.runs,
-        };
-        let mut batch = begin(session, &needs, self.origin, judges).await?;
+        let mut batch = begin(session, &needs, self.origin, &self.shared).await?;
         for job in jobs {
             match job.run(&mut batch).await {
                 Ok(()) => tried.failures.push(None),

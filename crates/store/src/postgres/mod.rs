@@ -1,45 +1,37 @@
 //! The store in a PostgreSQL database, which any number of processes serve together. An operation goes
-//! to a `lane`, which takes all queued ones into one transaction: `begin` locks and reads the rows that
-//! they need in one round trip, they change records in memory (`transaction`, on a `batch`), and `commit`
-//! writes the `rows`. Then `shared` shows the changes to this process, and `hints` notifies the others.
-//! Reads (`backend`, `reads`, `cache`, `snapshots`) query the database, or reuse an answer from a moment
-//! ago.
+//! to a `lane`, which takes all queued ones into one transaction: a `batch` locks and reads the rows
+//! that they need in one round trip, they change records in memory (`transaction`, `claims`), and
+//! `commit` writes the `rows`. Then `shared` shows the changes to this process, and `hints` notifies
+//! the others. Reads (`backend`, `reads`, `cache`, `snapshots`) query the database, or reuse a recent
+//! answer.
 
 mod address;
 mod allowances;
 mod backend;
 mod batch;
-mod begin;
 mod beside;
 mod cache;
 mod claims;
 mod commit;
 mod connect;
 mod driver;
-mod durability;
-mod export;
 mod fault;
-mod fetches;
 mod hints;
-mod import;
 mod key_cache;
 mod lane;
-mod migrations;
+mod moves;
 mod notices;
 mod opening;
 mod options;
 mod reads;
 mod rows;
-mod runs;
 mod schema;
 mod script;
 mod server_clock;
 mod session;
 mod shared;
 mod snapshots;
-mod statement;
 mod tls;
-mod totals;
 mod transaction;
 
 pub(crate) use driver::PostgresDriver;
@@ -51,11 +43,10 @@ use std::sync::Arc;
 use crate::{Allowances, Holds, OpenError, OpenOptions, Store, StoreError};
 use address::Address;
 use connect::Connector;
-use export::PostgresExport;
 use hints::Listener;
-use import::PostgresImport;
 use key_cache::KeyCache;
 use lane::Lane;
+use moves::{PostgresExport, PostgresImport};
 use reads::Reader;
 use shared::Shared;
 use snapshots::Snapshots;
@@ -89,7 +80,7 @@ pub struct PostgresStore {
 /// [`OpenError`], with a message for operators.
 pub(crate) async fn migrate(url: &str) -> Result<(u32, u32), OpenError> {
     let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
-    migrations::migrate(&connector).await
+    schema::migrate(&connector).await
 }
 
 /// Reads the store in the database at `url`, to move it.
@@ -130,7 +121,7 @@ impl PostgresStore {
         };
         let client = connector.connect().await?;
         schema::check(&client).await?;
-        for setting in durability::unsafe_settings(&client).await? {
+        for setting in opening::unsafe_settings(&client).await? {
             tracing::warn!(
                 setting,
                 "PostgreSQL may lose acknowledged tasks in a power loss; change its configuration"

@@ -1,12 +1,15 @@
-//! Opening a store: its requirements, its contents, and the identity of this process.
+//! Opening a store: draws the numbers of this process, reads what the store contains, and finds server
+//! settings with which a power loss could take acknowledged tasks. It changes no setting.
 
 use kinora_contract::Artifact;
 use tokio_postgres::{Client, Row};
 
-use super::durability::SYNCED;
-use super::fault::{Done, Fault, corrupt, is_passing};
-use super::statement::{BEGIN, Statement};
-use crate::{HELD_RESULTS_MAX, Holds, PostgresOptions};
+use super::address::Address;
+use super::connect::Connector;
+use super::fault::{Done, Fault, corrupt, is_passing, told};
+use super::schema;
+use super::session::{BEGIN, SYNCED, Statement};
+use crate::{HELD_RESULTS_MAX, Holds, OpenError, PostgresOptions};
 
 /// The state of the store, and the numbers assigned to this process.
 pub(super) struct Opened {
@@ -79,4 +82,23 @@ async fn holds(client: &Client) -> Done<Holds> {
         tasks: !tasks.is_empty(),
         results: keys,
     })
+}
+
+/// The server's settings with which a power loss may take acknowledged tasks, as `name = off`.
+pub(super) async fn unsafe_settings(client: &Client) -> Result<Vec<String>, OpenError> {
+    let ask = "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off' ORDER BY name";
+    let found = Statement::new(ask).run(client).await;
+    let found = found.map_err(schema::unavailable)?;
+    let name = |row: &Row| Ok(format!("{} = off", row.try_get::<_, &str>(0)?));
+    found
+        .iter()
+        .map(name)
+        .collect::<Result<_, tokio_postgres::Error>>()
+        .map_err(|error| OpenError::Unavailable(told(&error).into()))
+}
+
+/// The same of the server with the database at `url`.
+pub(crate) async fn unsafe_settings_of(url: &str) -> Result<Vec<String>, OpenError> {
+    let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
+    unsafe_settings(&connector.connect().await?).await
 }

@@ -15,8 +15,8 @@ use super::connect::Connector;
 use super::fault::{Fault, NO_ANSWER, again, closed, is_outdated, unavailable};
 use super::rows;
 use super::session::Session;
+use super::session::{Statement, ask_present, read_present};
 use super::shared::Shared;
-use super::statement::{Statement, ask_present, read_present};
 use crate::present::Present;
 use crate::{StoreError, metered};
 

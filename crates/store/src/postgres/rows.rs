@@ -11,7 +11,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::{FromSql, Type};
 
 use super::fault::{Done, Fault, corrupt};
-use super::statement::Statement;
+use super::session::Statement;
 use crate::stored::{int, phase_name};
 use crate::{StoreError, stored};
 
@@ -391,16 +391,16 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) const fn new(row: &'a Row) -> Self {
+    const fn new(row: &'a Row) -> Self {
         Self::at(row, 0)
     }
 
     /// Starts at this column.
-    pub(super) const fn at(row: &'a Row, at: usize) -> Self {
+    const fn at(row: &'a Row, at: usize) -> Self {
         Self { row, at }
     }
 
-    pub(super) fn next<T: FromSql<'a>>(&mut self) -> Done<T> {
+    fn next<T: FromSql<'a>>(&mut self) -> Done<T> {
         let at = self.at;
         self.at += 1;
         self.row
@@ -408,7 +408,7 @@ impl<'a> Cursor<'a> {
             .map_err(|error| corrupt(format!("a task's row: {error}")))
     }
 
-    pub(super) fn number(&mut self) -> Done<u64> {
+    fn number(&mut self) -> Done<u64> {
         let value: i64 = self.next()?;
         unsigned(value)
     }
@@ -418,7 +418,7 @@ impl<'a> Cursor<'a> {
         value.map(unsigned).transpose()
     }
 
-    pub(super) fn small(&mut self) -> Done<u32> {
+    fn small(&mut self) -> Done<u32> {
         let value: i64 = self.next()?;
         u32::try_from(value).map_err(|_| corrupt("a number is out of its range".to_owned()))
     }

@@ -4,7 +4,7 @@ use tokio_postgres::types::Type;
 
 use super::fault::{Done, Fault, corrupt};
 use super::reads::Reader;
-use super::statement::Statement;
+use super::session::Statement;
 use crate::sql::{Dialect, Query, Question, Row, Script as _, Unreadable, Value};
 use crate::tables::overview::ReadOverview;
 use crate::{Overview, StoreError};

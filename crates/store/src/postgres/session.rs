@@ -1,6 +1,7 @@
-//! A connection that is used again and again, with names for the statements that it is sent often: the server parses and
-//! plans such a statement once. Only connections that lead to the server itself have names. A pooler in transaction mode
-//! gives each transaction to another connection of its own, on which the same name may stand for another statement.
+//! SQL statements with their values, and the connections that send them. A connection that leads to
+//! the server itself names its frequent statements, which the server then parses and plans once. A
+//! pooler in transaction mode gives each transaction another server connection, on which the same name
+//! may stand for another statement, so connections through one send everything unnamed.
 
 use std::collections::HashMap;
 use std::io;
@@ -8,10 +9,12 @@ use std::ops::Deref;
 use std::sync::{Mutex, PoisonError};
 
 use futures_util::future::{join_all, join4};
+use kinora_contract::UnixMs;
 use tokio::runtime::{Builder, Handle, Runtime};
+use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row};
 
-use super::statement::{BEGIN, Statement};
+use super::fault::{Done, corrupt};
 
 /// How the driver calls what the server has planned.
 type Name = tokio_postgres::Statement;
@@ -122,7 +125,7 @@ const TEXTS_MAX: usize = 128;
 
 /// How a statement is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Use<N> {
+enum Use<N> {
     Unnamed,
     /// It gets a name now.
     New,
@@ -131,7 +134,7 @@ pub(super) enum Use<N> {
 
 /// The statements that a connection was sent. Names that are dropped here are free again at the server.
 #[derive(Debug)]
-pub(super) struct Names<N>(HashMap<String, Known<N>>);
+struct Names<N>(HashMap<String, Known<N>>);
 
 #[derive(Debug)]
 struct Known<N> {
@@ -147,7 +150,7 @@ impl<N> Default for Names<N> {
 
 impl<N: Clone> Names<N> {
     /// Notes a use of this text.
-    pub(super) fn uses(&mut self, sql: &str) -> Use<N> {
+    fn uses(&mut self, sql: &str) -> Use<N> {
         let Some(known) = self.0.get_mut(sql) else {
             self.make_room();
             let first = Known {
@@ -167,7 +170,7 @@ impl<N: Clone> Names<N> {
         known.name.clone().map_or(Use::New, Use::Named)
     }
 
-    pub(super) fn keep(&mut self, sql: &str, name: N) {
+    fn keep(&mut self, sql: &str, name: N) {
         if let Some(known) = self.0.get_mut(sql) {
             known.name = Some(name);
         }
@@ -239,6 +242,117 @@ impl Answers {
         let answer = place.and_then(|place| self.0.get_mut(place));
         answer.map(std::mem::take).unwrap_or_default()
     }
+}
+
+/// Begins a transaction whose statements each see what was committed before, whatever the server's default is.
+pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
+
+/// Makes the commit of a transaction wait for its sync where the role's or the database's default does not. A stronger or
+/// deliberately weaker default (`remote_apply`, `local`) stays.
+pub(super) const SYNCED: &str = "set_config('synchronous_commit', \
+                                 replace(current_setting('synchronous_commit'), 'off', 'on'), true)";
+
+/// A statement to be sent.
+pub(super) struct Statement {
+    text: String,
+    values: Vec<(Box<dyn ToSql + Send + Sync>, Type)>,
+}
+
+impl Statement {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            values: Vec::new(),
+        }
+    }
+
+    /// Sets the value of the next parameter.
+    pub(super) fn bind(mut self, value: impl ToSql + Send + Sync + 'static, of: Type) -> Self {
+        self.values.push((Box::new(value), of));
+        self
+    }
+
+    pub(super) fn int(self, value: u64) -> Self {
+        self.bind(crate::stored::int(value), Type::INT8)
+    }
+
+    pub(super) fn ints(self, values: Vec<i64>) -> Self {
+        self.bind(values, Type::INT8_ARRAY)
+    }
+
+    pub(super) fn text(self, value: impl Into<String>) -> Self {
+        self.bind(value.into(), Type::TEXT)
+    }
+
+    pub(super) fn texts(self, values: Vec<String>) -> Self {
+        self.bind(values, Type::TEXT_ARRAY)
+    }
+
+    pub(super) fn sql(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether these are the types of its values.
+    fn has_types(&self, types: &[Type]) -> bool {
+        self.values.iter().map(|(_, of)| of).eq(types)
+    }
+
+    /// Sends it without a name; the rows come when the server has done it. It is on its way when this is first polled, so
+    /// that several that are polled in order are done in that order, without waiting for each other.
+    pub(super) async fn run(&self, client: &Client) -> Result<Vec<Row>, Error> {
+        let values: Vec<(&(dyn ToSql + Sync), Type)> = self
+            .values
+            .iter()
+            .map(|(value, of)| (&**value as &(dyn ToSql + Sync), of.clone()))
+            .collect();
+        client.query_typed(&self.text, &values).await
+    }
+
+    /// Has the server parse it, and name it on this connection until the name is dropped.
+    pub(super) async fn prepare(
+        &self,
+        client: &Client,
+    ) -> Result<tokio_postgres::Statement, Error> {
+        let types: Vec<Type> = self.values.iter().map(|(_, of)| of.clone()).collect();
+        client.prepare_typed(&self.text, &types).await
+    }
+
+    /// As [`Statement::run`], by its name.
+    async fn run_as(
+        &self,
+        client: &Client,
+        name: &tokio_postgres::Statement,
+    ) -> Result<Vec<Row>, Error> {
+        let values = self.values.iter();
+        let values: Vec<_> = values
+            .map(|(value, _)| &**value as &(dyn ToSql + Sync))
+            .collect();
+        client.query(name, &values).await
+    }
+}
+
+/// Asks for the server's clock.
+pub(super) fn ask_present() -> Statement {
+    Statement::new("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+}
+
+/// The server's clock, from the first column of an answer.
+pub(super) fn read_present(rows: &[Row]) -> Done<UnixMs> {
+    let Some(row) = rows.first() else {
+        return Err(corrupt("the server tells no time".to_owned()));
+    };
+    Ok(row.try_get::<_, i64>(0)?.unsigned_abs())
+}
+
+/// Sends all of these at once, without names. They are done in order; after a failure
+/// in a transaction the rest fails too.
+pub(super) async fn run_all(
+    client: &Client,
+    statements: &[Statement],
+) -> Result<Vec<Vec<Row>>, Error> {
+    let sent = statements.iter().map(|statement| statement.run(client));
+    let done = futures_util::future::join_all(sent).await;
+    done.into_iter().collect()
 }
 
 #[cfg(test)]

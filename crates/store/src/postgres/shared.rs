@@ -1,21 +1,33 @@
-//! State that the lanes and readers of a process share: its knowledge of the store, and the waiters
-//! to wake.
+//! State that the lanes and readers of one process share: its knowledge of the store (running tasks,
+//! sums over all projects, the cache, the queue estimates), and the waiters to wake after a commit.
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use kinora_contract::lifecycle::Hints;
+use kinora_contract::lifecycle::{Hints, Record};
 use kinora_contract::{Clock, TaskId};
+use tokio_postgres::Row;
 
 use super::cache::{Begun, Cache};
-use super::commit::Committed;
 use super::notices::Notices;
-use super::runs::Runs;
+use super::rows::Version;
 use super::server_clock::ServerClock;
-use super::totals::Summed;
+use super::session::Statement;
 use crate::queue::{Change, QueueEstimates};
 use crate::signals::Signals;
 use crate::{Outage, PostgresOptions, TaskChange, metered};
+
+/// The changes of a committed transaction.
+#[derive(Debug, Default)]
+pub(super) struct Committed {
+    pub(super) changes: Vec<Change>,
+    /// Of the rows of these tasks.
+    pub(super) version: Option<Version>,
+    pub(super) waiting: i64,
+    pub(super) bytes: i64,
+}
 
 /// One instance for each handle.
 #[derive(Debug)]
@@ -86,6 +98,177 @@ impl Shared {
         match failure {
             Some(failure) => self.outage.note_failure(&failure),
             None => self.outage.note_success(),
+        }
+    }
+}
+
+/// Waiting tasks and stored bytes, of all projects.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) waiting: u64,
+    pub(super) bytes: u64,
+}
+
+impl Totals {
+    pub(super) const fn add(&mut self, waiting: i64, bytes: i64) {
+        self.waiting = self.waiting.saturating_add_signed(waiting);
+        self.bytes = self.bytes.saturating_add_signed(bytes);
+    }
+}
+
+/// The last sums read.
+#[derive(Debug)]
+pub(super) struct Summed {
+    clock: Arc<dyn Clock>,
+    age_max: Duration,
+    last: Mutex<Last>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    totals: Totals,
+    /// Time of the reading, by the process's steady clock.
+    read: Option<Duration>,
+}
+
+impl Summed {
+    pub(super) fn new(clock: Arc<dyn Clock>, age_ms_max: u64) -> Self {
+        Self {
+            clock,
+            age_max: Duration::from_millis(age_ms_max),
+            last: Mutex::default(),
+        }
+    }
+
+    /// The sums, if they are recent enough.
+    pub(super) fn fresh(&self) -> Option<Totals> {
+        let last = self.last();
+        let is_fresh = |read: Duration| self.clock.steady().saturating_sub(read) < self.age_max;
+        last.read.is_some_and(is_fresh).then_some(last.totals)
+    }
+
+    /// Queries them.
+    pub(super) fn ask() -> Statement {
+        Statement::new(
+            "SELECT coalesce(sum(waiting), 0)::bigint, coalesce(sum(bytes), 0)::bigint FROM projects",
+        )
+    }
+
+    /// Keeps the answer.
+    pub(super) fn keep(&self, row: &Row) -> Result<Totals, tokio_postgres::Error> {
+        let totals = Totals {
+            waiting: row.try_get::<_, i64>(0)?.unsigned_abs(),
+            bytes: row.try_get::<_, i64>(1)?.unsigned_abs(),
+        };
+        *self.last() = Last {
+            totals,
+            read: Some(self.clock.steady()),
+        };
+        Ok(totals)
+    }
+
+    /// Adds a commit of this process.
+    pub(super) fn follow(&self, waiting: i64, bytes: i64) {
+        self.last().totals.add(waiting, bytes);
+    }
+
+    fn last(&self) -> MutexGuard<'_, Last> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tasks that are kept; with more all are forgotten, and read when they are needed.
+const KEPT_MAX: usize = 4_096;
+
+/// Records by their ids.
+#[derive(Debug, Default)]
+pub(super) struct Runs(Mutex<HashMap<TaskId, (Version, Arc<Record>)>>);
+
+impl Runs {
+    /// Follows a commit of this process.
+    pub(super) fn follow(&self, changes: &[Change], version: Option<Version>) {
+        let mut kept = self.kept();
+        for change in changes {
+            match (&change.after, version) {
+                (Some(after), Some(version)) if after.is_running() => {
+                    if kept.len() >= KEPT_MAX {
+                        kept.clear();
+                    }
+                    kept.insert(change.id, (version, after.clone()));
+                }
+                _ => drop(kept.remove(&change.id)),
+            }
+        }
+    }
+
+    /// The record of this version.
+    pub(super) fn get(&self, id: TaskId, version: Version) -> Option<Arc<Record>> {
+        let kept = self.kept();
+        let (known, record) = kept.get(&id)?;
+        (*known == version).then(|| record.clone())
+    }
+
+    /// Forgets all: another server may use the versions for other rows.
+    pub(super) fn clear(&self) {
+        self.kept().clear();
+    }
+
+    fn kept(&self) -> MutexGuard<'_, HashMap<TaskId, (Version, Arc<Record>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kinora_contract::State;
+    use kinora_contract::lifecycle::Held;
+
+    use super::*;
+    use crate::conformance::fixtures::{NOW, id, task};
+
+    fn changed(number: u64, is_running: bool) -> Change {
+        let mut task = task(number, "one").accepted(id(number), NOW);
+        let mut lease = None;
+        if is_running {
+            task.state = State::Running;
+            lease = Some(Held {
+                token: 1,
+                worker: "worker".to_owned(),
+                until_ms: NOW,
+                ends_ms: NOW,
+            });
+        }
+        let mut record = Record::accepted(number, task);
+        record.lease = lease;
+        Change {
+            id: id(number),
+            before: None,
+            after: Some(Arc::new(record)),
+        }
+    }
+
+    #[test]
+    fn a_record_is_known_in_its_version_while_it_runs() {
+        let (runs, versions) = (Runs::default(), [7, 8].map(Version::of_transaction));
+        runs.follow(&[changed(1, true)], Some(versions[0]));
+        assert!(runs.get(id(1), versions[0]).is_some());
+        assert!(runs.get(id(1), versions[1]).is_none());
+        runs.follow(&[changed(1, false)], Some(versions[1]));
+        assert!(runs.get(id(1), versions[1]).is_none());
+        runs.follow(&[changed(1, true)], None);
+        assert!(
+            versions
+                .iter()
+                .all(|version| runs.get(id(1), *version).is_none())
+        );
+    }
+
+    #[test]
+    fn p08_a_bounded_number_is_known() {
+        let (runs, version) = (Runs::default(), Version::of_transaction(7));
+        for number in 0..3 * KEPT_MAX as u64 {
+            runs.follow(&[changed(number, true)], Some(version));
+            assert!(runs.kept().len() <= KEPT_MAX);
         }
     }
 }

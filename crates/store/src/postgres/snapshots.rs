@@ -11,8 +11,8 @@ use tokio::sync::OwnedMutexGuard;
 use super::fault::Fault;
 use super::reads::Reader;
 use super::rows::parse_id;
+use super::session::Statement;
 use super::shared::Shared;
-use super::statement::Statement;
 use crate::StoreError;
 use crate::queue::{POSITIONS_MAX, QueuePlace, QueueSnapshot, RunningEntry, Turns, WaitingEntry};
 

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::{Event, Record, Refused};
 use kinora_contract::{Phase, TaskId, UnixMs};
 
+use super::batch::numbers;
 use super::batch::{Batch, NewBinding, Sums};
-use super::begin::numbers;
 use super::claims::{self, read_or_skip};
 use super::fault::{Done, Fault, corrupt, unavailable};
-use super::statement::Statement;
-use super::{fetches, rows, script};
+use super::session::Statement;
+use super::{rows, script};
 use crate::backend::{KeyBinding, Transaction, TransactionFault};
 use crate::present::Present;
 use crate::queue::{Index, alone};
@@ -196,7 +196,7 @@ impl Transaction for Batch<'_> {
     }
 
     async fn reach_fetches(&mut self, request: &FetchRequest) -> Done<bool> {
-        fetches::reach(request, self).await
+        claims::reach_fetches(request, self).await
     }
 
     fn fetchable(&self) -> Option<&Index> {
@@ -214,7 +214,7 @@ impl Transaction for Batch<'_> {
         event: Event,
         token: u64,
     ) -> Done<Option<Arc<Record>>> {
-        fetches::begin(before, event, token, self)
+        claims::begin_fetch(before, event, token, self)
     }
 
     async fn running(&mut self, lease_ms: u64) -> Done<Vec<Arc<Record>>> {

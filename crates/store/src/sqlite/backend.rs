@@ -1,27 +1,30 @@
-//! What the embedded store answers from memory, or reads from its file.
+//! The store's answers: from memory where possible, otherwise from the file or through the writer. It
+//! never blocks a thread of the runtime on the disk.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-
 use kinora_contract::lifecycle::Record;
 use kinora_contract::{Reading as ClockReading, TaskId, UnixMs};
 
+use super::fault::Done;
 use super::memory::Memory;
-use super::pages::{Reading, Unreadable};
 use super::reads::Readers;
+use super::reads::{Reading, Unreadable};
+use super::transaction::Batch;
 use super::workers::{ROW_AGE_MAX, millis};
-use super::{SqliteStore, read_overview, recover, stopped, usage};
+use super::writer::WriterStep;
+use super::{SqliteStore, read_overview, stopped};
 use crate::backend::{Backend, Operation, Tables};
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::queue::QueueEstimates;
 use crate::signals::Signals;
 use crate::sql::{Dialect, Question, Script};
 use crate::tables::keys::RecordUses;
-use crate::tables::tallies;
-use crate::tables::workers::{self, Announce, Withdraw};
+use crate::tables::workers::{Announce, Withdraw};
+use crate::tables::{tallies, workers};
 use crate::{
     Announcement, ApiKey, Counts, Ended, EndedRequest, Glance, Idempotency, Lease, LivingWorker,
     Overview, Page, PageRequest, StoreError, Usage, Workers,
@@ -100,7 +103,7 @@ impl Backend for SqliteStore {
     }
 
     async fn settle_start(&self) -> Result<(), StoreError> {
-        self.writer.call(recover::Settle).await
+        self.writer.call(ResetUncleanStarts).await
     }
 
     fn is_writable(&self) -> bool {
@@ -215,11 +218,11 @@ impl Backend for SqliteStore {
     }
 
     async fn usage(&self, project: &str) -> Result<Usage, StoreError> {
-        self.writer.call(usage::Ask(project.to_owned())).await
+        self.writer.call(ReadUsage(project.to_owned())).await
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {
-        self.writer.call(usage::Count).await
+        self.writer.call(CountTasks).await
     }
 
     async fn overview(&self) -> Result<Overview, StoreError> {
@@ -276,5 +279,46 @@ impl Workers for SqliteStore {
 
     async fn served_models(&self) -> Result<BTreeSet<String>, StoreError> {
         Ok(self.workers.served_models(self.clock.steady()))
+    }
+}
+
+/// Reads a project's usage.
+#[derive(Debug)]
+struct ReadUsage(String);
+
+impl WriterStep for ReadUsage {
+    type Output = Usage;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Usage> {
+        Ok(batch.standing().usages.of(&self.0))
+    }
+}
+
+/// Counts waiting and running tasks.
+#[derive(Debug)]
+struct CountTasks;
+
+impl WriterStep for CountTasks {
+    type Output = Counts;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Counts> {
+        let unfinished = batch.queue().records().map(|record| &**record);
+        Ok(Counts::of(unfinished, batch.now.wall_ms))
+    }
+}
+
+/// Resets the count of unclean starts.
+#[derive(Debug)]
+struct ResetUncleanStarts;
+
+impl WriterStep for ResetUncleanStarts {
+    type Output = ();
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
+        let mut query = batch.conn.prepare_cached(
+            "UPDATE counters SET value = 0 WHERE name = 'unclean_starts' AND value > 0",
+        )?;
+        query.execute([])?;
+        Ok(())
     }
 }

@@ -1,17 +1,16 @@
-//! Copies the write-ahead log into the database and truncates it, so that the database file alone
-//! soon contains the whole store again: after removals (`secure_delete` zeroes deleted texts in the
-//! database, but the log still has them), once the store is idle, and when the log takes up the
-//! remaining disk space. A thread with its own connection does this, at a limited rate.
+//! Checkpoints: they copy the write-ahead log into the database and truncate it, so that the database
+//! file alone soon contains the whole store again. A thread with its own connection does this at a
+//! limited rate: after removals (`secure_delete` zeroes deleted texts in the database, but the log
+//! still has them), once the store is idle, and when the log takes up the remaining disk space.
 
-use std::path::Path;
+use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{carrying, ending, locks, schema};
-use crate::{OpenError, SqliteOptions};
+use super::ending;
 
 /// Delay after the first removal, so that several share one checkpoint.
 const AFTER: Duration = Duration::from_secs(1);
@@ -158,20 +157,16 @@ impl Checkpointer {
     /// Holds `locks` while its thread may write, even after the closing store has stopped waiting
     /// for it.
     pub(super) fn start(
-        path: &Path,
-        options: &SqliteOptions,
+        conn: Connection,
         log: Log,
-        locks: Arc<locks::Locks>,
-    ) -> Result<Self, OpenError> {
-        let conn = schema::open_checkpointer(path, options)?;
+        locks: impl Send + 'static,
+    ) -> io::Result<Self> {
         let own = log.clone();
         let thread = std::thread::Builder::new().name("store-checkpoint".to_owned());
-        let thread = thread
-            .spawn(move || {
-                serve(&own, &conn);
-                drop((conn, locks));
-            })
-            .map_err(schema::unavailable)?;
+        let thread = thread.spawn(move || {
+            serve(&own, &conn);
+            drop((conn, locks));
+        })?;
         Ok(Self {
             log,
             thread: Some(thread),
@@ -189,9 +184,59 @@ impl Drop for Checkpointer {
 
 fn serve(log: &Log, conn: &Connection) {
     while let Some(due) = log.next() {
-        let truncated = carrying::carry_over(conn);
+        let truncated = carry_over(conn);
         if !log.rest(&due, truncated) {
             return;
         }
     }
+}
+
+/// Maximum delay of writers by readers that a checkpoint waits for.
+const BUSY: Duration = Duration::from_millis(200);
+
+/// Copies the log into the database and truncates it. Returns whether that was possible: not while
+/// another connection reads from the log. Waits for others only for [`BUSY`], whatever the usual
+/// timeout of `conn` is.
+pub(super) fn carry_over(conn: &Connection) -> bool {
+    let carried = with_timeout(conn, || carry_over_now(conn));
+    carried.unwrap_or_else(|error| {
+        tracing::debug!(%error, "checkpoint not done yet");
+        false
+    })
+}
+
+fn with_timeout<T>(
+    conn: &Connection,
+    run: impl FnOnce() -> rusqlite::Result<T>,
+) -> rusqlite::Result<T> {
+    let usual_ms: u32 = conn.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+    conn.busy_timeout(BUSY)?;
+    let done = run();
+    conn.busy_timeout(Duration::from_millis(usual_ms.into()))?;
+    done
+}
+
+fn carry_over_now(conn: &Connection) -> rusqlite::Result<bool> {
+    // The bulk is copied concurrently with the writer, which waits only for the rest, and not at
+    // all if a long reader is in the way.
+    let passive = checkpoint(conn, "PASSIVE")?;
+    let whole = passive.frames == passive.carried;
+    Ok(whole && !checkpoint(conn, "TRUNCATE")?.blocked)
+}
+
+/// The answer of `PRAGMA wal_checkpoint` (<https://sqlite.org/pragma.html#pragma_wal_checkpoint>).
+struct Checkpoint {
+    blocked: bool,
+    frames: i64,
+    carried: i64,
+}
+
+fn checkpoint(conn: &Connection, mode: &str) -> rusqlite::Result<Checkpoint> {
+    conn.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+        Ok(Checkpoint {
+            blocked: row.get::<_, i64>(0)? != 0,
+            frames: row.get(1)?,
+            carried: row.get(2)?,
+        })
+    })
 }

@@ -1,33 +1,26 @@
-//! The embedded store. The `writer` takes an operation and runs it in a `transaction` (a `batch`)
-//! against the `rows` and the state that it remembers of them (`standing`), commits, and publishes to
-//! `memory` (`cache`, `queue`), from which `backend` answers; the rest is read from the file (`reads`).
-//! One process serves a file at a time.
+//! The embedded store: one SQLite file, served by one process at a time. The thread in `writer` runs
+//! all queued operations in one `transaction` over the `rows`, commits it and publishes the changes
+//! to `memory` (with its `cache`), from which `backend` answers. Reads that memory cannot answer go to
+//! the file (`reads`). Commands beside the serving process use `beside`, `backup` and `moves`.
 
 mod backend;
 mod backup;
-mod batch;
 mod beside;
 mod cache;
-mod carrying;
 mod checkpoint;
 mod driver;
 #[cfg(feature = "conformance")]
 mod embedded;
 mod ending;
-mod export;
 mod fault;
 mod files;
-mod import;
-mod inspector;
-mod job;
 mod key_reader;
 mod locks;
 mod mark;
 mod memory;
+mod moves;
 mod opening;
 mod options;
-mod pages;
-mod presence;
 mod reads;
 mod recover;
 mod rows;
@@ -36,19 +29,15 @@ mod script;
 #[cfg(test)]
 mod tests;
 mod transaction;
-mod usage;
 mod workers;
 mod writer;
 
 pub use backup::{Snapshot, SqliteSource};
-pub(crate) use beside::SqliteBeside;
-pub(crate) use beside::SqliteOperations;
+pub(crate) use beside::{Inspector, SqliteBeside, SqliteOperations};
 pub(crate) use driver::SqliteDriver;
 #[cfg(feature = "conformance")]
 pub use embedded::EmbeddedStore;
-pub(crate) use export::SqliteExport;
-pub(crate) use import::SqliteImport;
-pub(crate) use inspector::Inspector;
+pub(crate) use moves::{SqliteExport, SqliteImport};
 pub use options::SqliteOptions;
 
 use std::path::Path;
@@ -119,7 +108,7 @@ impl SqliteStore {
         let mut conn = schema::open_writer(path, options)?;
         drop(judged);
         // For the log of a killed process, even if it had filled the disk.
-        carrying::carry_over(&conn);
+        checkpoint::carry_over(&conn);
         let memory = Arc::new(Memory::new(
             options.finished_cached_bytes_max,
             clock.clone(),
@@ -149,7 +138,12 @@ impl SqliteStore {
             reading: Shares::of(reads::pool(reads::CONNECTIONS, options), reads::CONNECTIONS),
             keys: Arc::new(KeyReader::open(path, options, clock.clone())?),
             key_reading: [reads::pool(1, options), reads::pool(1, options)],
-            _checkpointer: Checkpointer::start(path, options, log, locks.clone())?,
+            _checkpointer: Checkpointer::start(
+                schema::open_checkpointer(path, options)?,
+                log,
+                locks.clone(),
+            )
+            .map_err(schema::unavailable)?,
             writer: Writer::start(conn, standing, memory.clone(), kept, clock.clone(), options)
                 .map_err(schema::unavailable)?,
             workers: Registry::default(),

@@ -7,12 +7,11 @@ use kinora_contract::Reading;
 use kinora_contract::lifecycle::{Event, Record, Verdict};
 use rusqlite::Connection;
 
-use super::batch::{Batch, Mark, Standing};
 use super::fault::{Done, Fault};
-use super::job::WriterStep;
 use super::memory::Memory;
 use super::rows;
 use super::rows::{COLUMNS, int};
+use super::transaction::{Batch, Mark, Standing};
 use crate::queue::Change;
 use crate::queue::alone::Company;
 use crate::usages::Usages;
@@ -209,21 +208,5 @@ pub(super) fn note_copy(copy: &Connection) -> Done<()> {
 pub(super) fn end(conn: &Connection) {
     if let Err(fault) = rows::set_counter(conn, "in_use", 0) {
         tracing::warn!(%fault, "stop not recorded in the store; the next start will count as one after a crash");
-    }
-}
-
-/// Resets the count of unclean starts.
-#[derive(Debug)]
-pub(super) struct Settle;
-
-impl WriterStep for Settle {
-    type Output = ();
-
-    fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
-        let mut query = batch.conn.prepare_cached(
-            "UPDATE counters SET value = 0 WHERE name = 'unclean_starts' AND value > 0",
-        )?;
-        query.execute([])?;
-        Ok(())
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::carrying;
+use super::checkpoint;
 use crate::{OpenError, SqliteOptions};
 
 /// In order; the version of a schema is the number of its migrations.
@@ -234,7 +234,7 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
     }
     if found > 0 && found < known {
         // The log may occupy the space that the migration needs.
-        carrying::carry_over(conn);
+        checkpoint::carry_over(conn);
     }
     conn.execute_batch("BEGIN IMMEDIATE").map_err(unavailable)?;
     let migrated = migrate_from(conn, version(conn)?, known);

@@ -1,6 +1,6 @@
-//! The single writing thread. It puts all queued requests into one transaction, commits (and so
-//! syncs) it, publishes the result to readers, and only then answers. A failing request does not
-//! fail its neighbours, and nothing of a failed transaction is visible or remembered.
+//! The single writing thread and its jobs. It puts all queued jobs into one transaction, commits (and
+//! so syncs) it, publishes the result to readers, and only then answers. A failing job does not fail
+//! its neighbours, and nothing of a failed transaction is visible or remembered.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,6 +10,7 @@ use std::task::Poll;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use kinora_contract::{Clock, Stopwatch};
 use rusqlite::{Connection, ErrorCode};
 use tokio::runtime::Handle;
@@ -17,14 +18,15 @@ use tokio::sync::mpsc::Receiver;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 
-use super::batch::{Batch, Standing, control, roll_back};
 use super::fault::{Done, Fault};
 use super::files::Files;
-use super::job::{Call, Job, WriterStep, closed};
 use super::locks::Locks;
 use super::mark::Mark;
 use super::memory::Memory;
-use super::{batch, ending, recover};
+use super::transaction::{Batch, Standing, control, roll_back};
+use super::{ending, recover, transaction};
+use crate::backend::Operation;
+use crate::lease::LeasedChange;
 use crate::{SqliteOptions, StoreError, metered};
 
 /// Maximum number of queued requests; further ones wait, which holds back their callers.
@@ -284,7 +286,7 @@ impl State {
 
     /// Answers each job. Several are answered from within the runtime, where waking another task
     /// costs a push to a queue; from this thread it would cost a system call each.
-    pub(super) fn answer(
+    fn answer(
         &self,
         done: Vec<(Box<dyn Job>, Option<StoreError>)>,
         own: &mut VecDeque<Box<dyn Job>>,
@@ -380,7 +382,7 @@ impl State {
                 Ok(Committed { failures, wrote })
             }
             Err(fault) => {
-                batch.undo_to(batch::Mark::default());
+                batch.undo_to(transaction::Mark::default());
                 roll_back(batch.conn);
                 Err(fault)
             }
@@ -401,7 +403,7 @@ fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures>
         let lost = run_each(batch, jobs, &mut failures)?;
         let Some(text) = lost else { break };
         // A full disk, for example, ends the whole transaction: restart it without the culprit.
-        batch.undo_to(batch::Mark::default());
+        batch.undo_to(transaction::Mark::default());
         // With no job left, an empty commit would hide that nothing can be written.
         if restarts == RESTARTS_MAX || failures.iter().all(Option::is_some) {
             return Err(Fault::GivenUp(text));
@@ -522,4 +524,92 @@ impl fmt::Debug for Spot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Spot")
     }
+}
+
+/// A change by the writer, which can be retried after an undo: an [`Operation`], or what only this
+/// database does.
+pub(super) trait WriterStep: Send + 'static {
+    type Output: Send + 'static;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<Self::Output>;
+
+    /// Whether the caller waits on its own runtime, so that its answer must not depend on the
+    /// runtime in which the store was opened.
+    fn is_urgent(&self) -> bool {
+        false
+    }
+
+    /// What to do if the caller has gone before the answer.
+    fn unclaimed(_output: Self::Output) -> Vec<LeasedChange> {
+        Vec::new()
+    }
+}
+
+impl<O: Operation> WriterStep for O {
+    type Output = O::Output;
+
+    fn apply(&self, batch: &mut Batch<'_>) -> Done<O::Output> {
+        let done = Operation::apply(self, batch).now_or_never();
+        // A batch answers every call at once.
+        done.unwrap_or_else(|| Err(Fault::GivenUp("an operation waited".to_owned())))
+    }
+
+    fn is_urgent(&self) -> bool {
+        Operation::is_urgent(self)
+    }
+
+    fn unclaimed(output: O::Output) -> Vec<LeasedChange> {
+        O::unclaimed(output)
+    }
+}
+
+/// An operation and its caller, with the type erased.
+pub(super) trait Job: Send {
+    fn run(&mut self, batch: &mut Batch<'_>) -> Done<()>;
+    /// As [`WriterStep::is_urgent`].
+    fn is_urgent(&self) -> bool;
+    /// Answers with the result of the last run, or with the failure.
+    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>>;
+}
+
+struct Call<O: WriterStep> {
+    operation: O,
+    output: Option<O::Output>,
+    reply: oneshot::Sender<Result<O::Output, StoreError>>,
+}
+
+impl<O: WriterStep> Job for Call<O> {
+    fn run(&mut self, batch: &mut Batch<'_>) -> Done<()> {
+        self.output = Some(self.operation.apply(batch)?);
+        Ok(())
+    }
+
+    fn is_urgent(&self) -> bool {
+        self.operation.is_urgent()
+    }
+
+    fn answer(self: Box<Self>, failure: Option<StoreError>) -> Vec<Box<dyn Job>> {
+        let answer = match (failure, self.output) {
+            (None, Some(output)) => Ok(output),
+            (failure, _) => Err(failure.unwrap_or_else(closed)),
+        };
+        match self.reply.send(answer) {
+            Err(Ok(output)) => O::unclaimed(output).into_iter().map(unattended).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// A change without a waiting caller.
+fn unattended(operation: LeasedChange) -> Box<dyn Job> {
+    Box::new(Call {
+        operation,
+        output: None,
+        reply: oneshot::channel().0,
+    })
+}
+
+/// The error of a closed store.
+pub(super) fn closed() -> StoreError {
+    StoreError::Unavailable("the store is closed".into())
 }

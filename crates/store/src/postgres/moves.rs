@@ -1,21 +1,95 @@
-//! A store in PostgreSQL during an import. A table that exists only meanwhile keeps all other users
-//! out, and a lock of this connection keeps out other imports.
+//! Export and import. An export reads a store by cursors in one transaction while writers continue. An
+//! import marks its store by a table that exists only meanwhile, which keeps all other programs out;
+//! an advisory lock of its connection keeps out other imports.
 
 use async_trait::async_trait;
 use kinora_contract::VideoSpec;
 use tokio_postgres::Client;
 
 use super::connect::Connector;
-use super::durability::SYNCED;
-use super::export::PostgresExport;
 use super::fault::{Done, Fault, is_refusal};
-use super::rows::{self, CLAIMABLE, WANTED};
-use super::statement::{BEGIN, Statement, run_all};
-use super::{schema, script};
+use super::rows::{CLAIMABLE, WANTED};
+use super::session::{BEGIN, SYNCED, Statement, run_all};
+use super::{rows, schema, script};
 use crate::sql::{Dialect, Unreadable, Value};
 use crate::stored::int;
-use crate::tables::copied::HELD;
+use crate::tables::copied::{COPIED_AT_ONCE, HELD, RowCheck};
 use crate::{CopiedRow, CopiedTable, Export, Import, OpenError, StoreError};
+
+/// A store to read.
+pub(crate) struct PostgresExport {
+    client: Client,
+    /// The table whose cursor is open.
+    table: &'static str,
+    check: RowCheck,
+}
+
+impl PostgresExport {
+    /// The store of this connector at this moment.
+    pub(super) async fn open(connector: &Connector) -> Result<Self, OpenError> {
+        let client = connector.connect().await?;
+        schema::check(&client).await?;
+        Self::begin(client).await
+    }
+
+    /// The same for a store with an unfinished import.
+    pub(super) async fn unfinished(connector: &Connector) -> Result<Self, OpenError> {
+        Self::begin(connector.connect().await?).await
+    }
+
+    /// Takes the snapshot. None of the server's timeouts ends it.
+    async fn begin(client: Client) -> Result<Self, OpenError> {
+        let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; \
+                     SET LOCAL idle_in_transaction_session_timeout = 0; SELECT 1 FROM queue";
+        let begun = client.batch_execute(begin).await;
+        begun.map_err(schema::unavailable)?;
+        Ok(Self {
+            client,
+            table: "",
+            check: RowCheck::default(),
+        })
+    }
+
+    async fn read(
+        &mut self,
+        table: &'static CopiedTable,
+    ) -> Done<Vec<Result<CopiedRow, StoreError>>> {
+        if self.table != table.name {
+            let record = match table.is_tasks() {
+                true => rows::columns("tasks") + ", ",
+                false => String::new(),
+            };
+            let select = table.select(Dialect::Postgres, &record);
+            let key = table.key(Dialect::Postgres);
+            let declare = format!(
+                "DECLARE {} NO SCROLL CURSOR FOR {select} ORDER BY {key}",
+                table.name
+            );
+            self.client.batch_execute(&declare).await?;
+            self.table = table.name;
+        }
+        let page = format!("FETCH {COPIED_AT_ONCE} FROM {}", table.name);
+        let page = Statement::new(page).run(&self.client).await?;
+        let copied = page.iter().map(|found| {
+            let values = script::row(found)?.0;
+            let own = values.len() - table.width();
+            let values = values.into_iter().skip(own).map(Ok).collect();
+            let read = |_: &CopiedRow| Ok(rows::read(found).map(drop)?);
+            Ok(self.check.check(table, values, read))
+        });
+        copied.collect()
+    }
+}
+
+#[async_trait]
+impl Export for PostgresExport {
+    async fn rows(
+        &mut self,
+        table: &'static CopiedTable,
+    ) -> Result<Vec<Result<CopiedRow, StoreError>>, StoreError> {
+        Ok(self.read(table).await?)
+    }
+}
 
 /// The cost of a task with a spec that this program cannot read: the minimum.
 const COST_UNKNOWN: u64 = 1;
