@@ -10,8 +10,6 @@ use kinora_contract::lifecycle::Record;
 use kinora_contract::{Reading as ClockReading, TaskId, UnixMs};
 
 use super::fault::Done;
-use super::memory::Memory;
-use super::reads::Readers;
 use super::reads::{Reading, Unreadable};
 use super::transaction::Batch;
 use super::workers::{ROW_AGE_MAX, millis};
@@ -51,6 +49,8 @@ impl Tables for SqliteStore {
         if let Some(key) = self.keys.known(sha256, now_ms) {
             return Ok(Some(key));
         }
+        // Unknown keys queue at another place, so that a client that tries keys at random does not
+        // delay those whose keys are only due for a check.
         let place = usize::from(!self.keys.remembers(sha256));
         let (keys, sha256) = (self.keys.clone(), *sha256);
         let found = self.key_reading[place].run(move || keys.find(&sha256, now_ms));
@@ -89,7 +89,7 @@ impl Backend for SqliteStore {
         &self.memory.queue
     }
 
-    /// The whole queue is this process's own.
+    /// Does nothing: this process makes all changes of the queue itself.
     async fn refresh_estimates(&self) -> Result<(), StoreError> {
         Ok(())
     }
@@ -119,8 +119,8 @@ impl Backend for SqliteStore {
         if let Ok(record) = self.memory.cache.get(id) {
             return Ok(Some(record));
         }
-        let read = move |readers: &Readers, memory: &Memory| readers.find(memory, id);
-        self.read(project, read).await
+        self.read(project, move |readers, memory| readers.find(memory, id))
+            .await
     }
 
     async fn find_all(
@@ -135,11 +135,11 @@ impl Backend for SqliteStore {
             return Ok(cached.into_iter().map(|record| Ok(Some(record))).collect());
         }
         let ids = ids.to_vec();
-        let read = move |readers: &Readers, memory: &Memory| {
-            let find = |id: &TaskId| readers.find(memory, *id).map_err(StoreError::from);
-            Ok(ids.iter().map(find).collect())
-        };
-        self.read(None, read).await
+        self.read(None, move |readers, memory| {
+            let found = ids.iter().map(|id| readers.find(memory, *id));
+            Ok(found.map(|found| found.map_err(StoreError::from)).collect())
+        })
+        .await
     }
 
     /// Waiting tasks are in memory.
@@ -154,10 +154,10 @@ impl Backend for SqliteStore {
         idempotency: &Idempotency,
     ) -> Result<Option<Arc<Record>>, StoreError> {
         let (owner, idempotency) = (project.to_owned(), idempotency.clone());
-        let read = move |readers: &Readers, memory: &Memory| {
+        self.read(Some(project), move |readers, memory| {
             readers.find_twin(memory, &owner, &idempotency)
-        };
-        self.read(Some(project), read).await
+        })
+        .await
     }
 
     async fn list(&self, request: PageRequest) -> Result<Page, StoreError> {
@@ -182,9 +182,10 @@ impl Backend for SqliteStore {
     }
 
     async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
-        let own = self.memory.unfinished.of(project);
-        let glance = |id| Glance::of(&self.memory.cache.get(id).ok()?.task);
-        let glances = own.into_iter().filter_map(glance);
+        let own = self.memory.unfinished.of(project).into_iter();
+        let glances = own.filter_map(|id| Glance::of(&self.memory.cache.get(id).ok()?.task));
+        // The list and the cache are published one after the other, so a task of the list may have
+        // ended in the cache.
         Ok(glances.filter(|glance| !glance.has_ended()).collect())
     }
 
@@ -192,12 +193,14 @@ impl Backend for SqliteStore {
         let now_ms = self.clock.now_ms();
         let from_ms = ended_from(request.since_ms, now_ms);
         let ask = tallies::ended(&request, from_ms);
-        let read = move |readers: &Readers, _: &Memory| readers.ask(&ask);
-        let found = self.read(Some(&request.project), read).await?;
+        let found = self
+            .read(Some(&request.project), move |readers, _| readers.ask(&ask))
+            .await?;
         Ok(Ended {
             tasks: found.into_iter().rev().flatten().collect(),
             from_ms,
-            // A transaction takes its time at its start, but is readable only at its end.
+            // A transaction reads the clock at its start, but its changes are readable only after
+            // its commit. The next request must begin early enough to include those in between.
             next_ms: now_ms.saturating_sub(UNDER_WAY_MS),
             now_ms,
         })
@@ -208,12 +211,11 @@ impl Backend for SqliteStore {
     }
 
     async fn put_preview(&self, lease: &Lease, preview: Arc<[u8]>) -> Result<(), StoreError> {
-        // A running task is in memory.
-        let is_held = || {
+        // A running task is in memory, so its lease can be checked there.
+        self.memory.previews.put(lease, preview, || {
             let record = self.memory.cache.get(lease.task).ok();
             Record::judge_lease(record.as_deref(), lease).is_ok()
-        };
-        self.memory.previews.put(lease, preview, is_held);
+        });
         Ok(())
     }
 
@@ -227,8 +229,9 @@ impl Backend for SqliteStore {
 
     async fn overview(&self) -> Result<Overview, StoreError> {
         let script = read_overview(self.clock.read());
-        let read = move |readers: &Readers, _: &Memory| readers.read_all(&script);
-        let overview = self.read(None, read).await?;
+        let overview = self
+            .read(None, move |readers, _| readers.read_all(&script))
+            .await?;
         // Memory has the current state; the rows are for other processes.
         let workers = self.living().await?;
         Ok(Overview {
@@ -237,7 +240,7 @@ impl Backend for SqliteStore {
         })
     }
 
-    /// A claim looks at memory alone.
+    /// Always true: a claim reads only memory, so asking first would save nothing.
     async fn may_claim(&self, _: &[String]) -> Result<bool, StoreError> {
         Ok(true)
     }
@@ -249,6 +252,7 @@ impl Backend for SqliteStore {
     async fn write_key_uses(&self) {
         let uses = self.keys.take_uses();
         if !uses.is_empty() {
+            // Lost if the store is unavailable: the time of last use is only information.
             let _ = self.writer.call(RecordUses(uses)).await;
         }
     }
@@ -259,6 +263,7 @@ impl Workers for SqliteStore {
     async fn announce(&self, worker: &Announcement, for_ms: u64) -> Result<(), StoreError> {
         let (now, length) = (self.clock.steady(), Duration::from_millis(for_ms));
         if self.workers.announce(worker, length, now) {
+            // The row lasts longer than the announcement, since not every renewal rewrites it.
             let row_ms = for_ms.saturating_add(millis(ROW_AGE_MAX));
             self.writer.call(Announce(worker.clone(), row_ms)).await?;
             self.workers.note_written(&worker.id, now);

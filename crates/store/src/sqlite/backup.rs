@@ -49,6 +49,8 @@ impl BackupSource for SqliteSource {
             .execute("VACUUM INTO ?1", [name])
             .map_err(Fault::from)?;
         let copy = Connection::open(to).map_err(Fault::from)?;
+        // The running tasks of a restored copy did not die with a worker: they continued in the
+        // original, and must not count an attempt.
         recover::note_copy(&copy)?;
         drop(copy);
         // SQLite does not report whether it has synced the copy.
@@ -58,8 +60,9 @@ impl BackupSource for SqliteSource {
 
     fn has_result(&self, task: TaskId) -> Result<bool, StoreError> {
         let phase = "SELECT phase FROM tasks WHERE id = ?1";
-        let row = |row: &Row<'_>| row.get::<_, String>(0);
-        let phase = self.conn.query_row(phase, [task.to_string()], row);
+        let phase = self
+            .conn
+            .query_row(phase, [task.to_string()], |row| row.get::<_, String>(0));
         let phase = phase.optional().map_err(Fault::from)?;
         Ok(phase.is_some_and(|phase| phase == "completed"))
     }
@@ -202,15 +205,16 @@ fn task_files(row: &Row<'_>) -> Done<TaskFiles> {
     let artifact: Option<String> = row.get("artifact")?;
     let artifact = artifact.as_deref().map(from_str::<Artifact>).transpose()?;
     let spec: VideoSpec = from_str(row.get_ref("spec")?.as_str()?)?;
-    // While the task is unfinished, and those of a draft for its final.
+    // References are needed while the task is unfinished. A draft keeps them for its final.
     let keeps_references = artifact.is_none() || spec.draft;
     Ok(TaskFiles {
         task: id,
         completed: artifact.is_some(),
         results: artifact.map_or_else(Vec::new, |made| made.files().map(Clone::clone).into()),
-        references: match keeps_references {
-            true => reference_keys_of(id, &spec),
-            false => Vec::new(),
+        references: if keeps_references {
+            reference_keys_of(id, &spec)
+        } else {
+            Vec::new()
         },
     })
 }

@@ -57,18 +57,21 @@ impl Tables for SqliteBeside {
 
     async fn run<S: Script>(&self, script: S) -> Result<S::Output, StoreError> {
         let conn = self.conn();
-        let changed = || -> Done<S::Output> {
-            let step = Transaction::new_unchecked(&conn, TransactionBehavior::Immediate)?;
-            let changed = script::run_all(&step, &script, 0)?;
-            step.commit()?;
-            Ok(changed)
-        };
-        let changed = changed()?;
-        // The high-water mark does not count changes by commands: only in the database itself are
-        // they safe from an unnoticed loss of the log.
+        let changed = change(&conn, &script)?;
+        // The high-water mark does not count changes by commands, so nobody would notice if the log
+        // were lost with them. In the database itself they are safe.
         checkpoint::carry_over(&conn);
         Ok(changed)
     }
+}
+
+fn change<S: Script>(conn: &Connection, script: &S) -> Done<S::Output> {
+    // Immediate: a deferred transaction fails at its first write, without waiting for its turn, if the
+    // serving process has committed since it began to read.
+    let step = Transaction::new_unchecked(conn, TransactionBehavior::Immediate)?;
+    let changed = script::run_all(&step, script, 0)?;
+    step.commit()?;
+    Ok(changed)
 }
 
 /// A store opened for queries. Commands have their own thread, which may block.

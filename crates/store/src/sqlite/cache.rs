@@ -12,7 +12,7 @@ use kinora_contract::lifecycle::Record;
 /// Number of locks, so that polls on several cores rarely contend.
 const SHARDS: usize = 32;
 
-/// The cache.
+/// Records of tasks by id, in shards with a lock each.
 #[derive(Debug)]
 pub(super) struct Cache {
     shards: Vec<RwLock<Shard>>,
@@ -68,11 +68,9 @@ impl Cache {
 
     /// The edition of each part of the cache, for [`Cache::edition_of`].
     pub(super) fn editions(&self) -> Editions {
-        let edition = |shard: &RwLock<Shard>| {
-            let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
-            shard.edition
-        };
-        Editions(self.shards.iter().map(edition).collect())
+        let shards = self.shards.iter();
+        let shards = shards.map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner));
+        Editions(shards.map(|shard| shard.edition).collect())
     }
 
     /// The edition to pass to [`Cache::offer`] with a record that was read after `editions` were
@@ -87,6 +85,8 @@ impl Cache {
             .shard(id)
             .write()
             .unwrap_or_else(PoisonError::into_inner);
+        // Invalidates every read in progress in this shard, not only of this task: one number per
+        // shard is enough, since a refused offer costs only another read.
         shard.edition += 1;
         match record {
             Some(record) => shard.put(id, record, self.finished_bytes_max),
@@ -101,6 +101,9 @@ impl Cache {
             .shard(id)
             .write()
             .unwrap_or_else(PoisonError::into_inner);
+        // Example: a reader reads task 7 as "completed" and is suspended; the task expires and is
+        // published, edition 5 becomes 6; the reader offers its old record with edition 5, and it is
+        // refused. Without the number, polls would show a deleted result again.
         if shard.edition == edition && record.is_terminal() {
             shard.put(id, record.clone(), self.finished_bytes_max);
         }
@@ -126,6 +129,7 @@ impl Shard {
         let old = self.slots.insert(id, slot);
         let old_bytes = old.map_or(0, |slot| finished_bytes(&slot.record));
         self.finished_bytes = self.finished_bytes + bytes - old_bytes;
+        // A record that was finished before is already in the queue of finished ones.
         if bytes > 0 && old_bytes == 0 {
             self.finished.push_back(id);
         }

@@ -87,14 +87,19 @@ impl Log {
                 break;
             }
             if !state.filled {
-                let nothing = |state: &State| !state.filled && !state.crowded && !state.erased;
-                let (after, timed_out) = self.wait(state, OTHERS, nothing);
+                // Nothing of ours is in the log. Commands beside this process may have written to
+                // it, and nothing tells us, so it is emptied once a minute in any case.
+                let (after, timed_out) = self.wait(state, OTHERS, |state| {
+                    !state.filled && !state.crowded && !state.erased
+                });
                 state = after;
                 if timed_out {
                     break;
                 }
                 continue;
             }
+            // Idle: no commit during the whole wait. A busy store's log is left to SQLite's own
+            // automatic checkpoint, which bounds it by pages.
             let commits = state.commits;
             let (after, timed_out) =
                 self.wait(state, IDLE, |state| !state.crowded && !state.erased);
@@ -119,6 +124,7 @@ impl Log {
             state.filled = state.commits != due.commits;
             URGENT_EVERY
         } else {
+            // The texts are still in the log: try again, as if they had been removed now.
             state.erased |= due.erased;
             URGENT_AGAIN
         };
@@ -135,8 +141,10 @@ impl Log {
         time: Duration,
         idle: impl Fn(&State) -> bool,
     ) -> (MutexGuard<'s, State>, bool) {
-        let idle = |state: &mut State| !state.closing && idle(state);
-        let waited = self.0.1.wait_timeout_while(state, time, idle);
+        let waited = self
+            .0
+            .1
+            .wait_timeout_while(state, time, |state| !state.closing && idle(state));
         let (state, result) = waited.unwrap_or_else(PoisonError::into_inner);
         (state, result.timed_out())
     }
@@ -154,8 +162,8 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Holds `locks` while its thread may write, even after the closing store has stopped waiting
-    /// for it.
+    /// Starts the thread, which owns `conn`. It holds `locks` as long as it may write, even after the
+    /// closing store has stopped waiting for it.
     pub(super) fn start(
         conn: Connection,
         log: Log,
@@ -165,6 +173,7 @@ impl Checkpointer {
         let thread = std::thread::Builder::new().name("store-checkpoint".to_owned());
         let thread = thread.spawn(move || {
             serve(&own, &conn);
+            // In this order: the store is unlocked only once this connection is closed.
             drop((conn, locks));
         })?;
         Ok(Self {
@@ -209,6 +218,8 @@ fn with_timeout<T>(
     conn: &Connection,
     run: impl FnOnce() -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
+    // A checkpoint waits for readers by the busy handler, and keeps the writer out meanwhile: the
+    // usual 5 seconds would stop all submits for that long.
     let usual_ms: u32 = conn.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
     conn.busy_timeout(BUSY)?;
     let done = run();
@@ -217,8 +228,9 @@ fn with_timeout<T>(
 }
 
 fn carry_over_now(conn: &Connection) -> rusqlite::Result<bool> {
-    // The bulk is copied concurrently with the writer, which waits only for the rest, and not at
-    // all if a long reader is in the way.
+    // Two steps. PASSIVE copies the bulk without locking the writer out, and stops at a page that a
+    // reader still needs. TRUNCATE locks the writer out while it copies the rest; if a long reader is
+    // in the way, it would only make the writer wait for nothing.
     let passive = checkpoint(conn, "PASSIVE")?;
     let whole = passive.frames == passive.carried;
     Ok(whole && !checkpoint(conn, "TRUNCATE")?.blocked)

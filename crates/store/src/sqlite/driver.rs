@@ -27,7 +27,7 @@ impl Driver for SqliteDriver {
 
     async fn open(&self, url: &str, options: &OpenOptions) -> Result<Stores, OpenError> {
         let (file, options) = (path(url), options.clone());
-        // It reads the queue, and waits for the disk.
+        // Opening reads the whole queue and waits for the disk, so not on a thread of the runtime.
         let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&file, &options));
         let store = opened
             .await

@@ -1,5 +1,5 @@
-//! A SQLite store in a temporary folder, for tests of what stands on a store. It has no threads: all
-//! is done in place, so that a test's clock may stand still.
+//! A SQLite store in a temporary folder, for tests of code that uses a store. It has no threads: the
+//! caller does all the work, so that a test's clock may stand still.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,13 +17,13 @@ use crate::{OpenOptions, SqliteOptions, Stores};
 /// The store, and its folder.
 #[derive(Debug)]
 pub struct EmbeddedStore {
-    /// All of its interfaces.
+    /// The interfaces of the store.
     pub stores: Stores,
     _folder: TempDir,
 }
 
 impl EmbeddedStore {
-    /// An empty store.
+    /// Creates an empty store.
     pub fn open(clock: Arc<dyn Clock>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let options = OpenOptions {

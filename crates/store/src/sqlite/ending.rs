@@ -1,12 +1,12 @@
-//! Waits for the store's threads when it closes, but not for ever: a disk with syncs that take
-//! minutes must not delay the end of the process, which is as safe as a crash.
+//! Waits for the store's threads when it closes, but not for ever: a disk whose syncs take minutes must
+//! not delay the end of the process. Giving up is as safe as a crash.
 
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// How long a closing store waits for each of its threads.
 pub(super) const LIMIT: Duration = Duration::from_secs(10);
-/// The pause between two looks: the standard library has no join with a limit.
+/// Interval of checks whether a thread has ended: the standard library has no join with a limit.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
 /// How a thread ended.
@@ -29,7 +29,7 @@ pub(super) fn join(thread: Option<JoinHandle<()>>, name: &str) {
     }
 }
 
-/// The pauses are counted: the store's clock may be one of a test that stands still, and a disk takes real time.
+/// Waits by counting its pauses, in real time: a test's clock may stand still, while a disk does not.
 fn join_within(thread: JoinHandle<()>, limit: Duration) -> Ending {
     let mut paused = Duration::ZERO;
     while !thread.is_finished() {

@@ -20,13 +20,13 @@ use super::schema::CHECKPOINT_PAGES;
 pub(super) struct Files {
     pub(super) log: Log,
     presence: Presence,
-    /// A path to the open database even after its name is gone.
+    /// A path to the open database that works even after its name was removed.
     open_database: PathBuf,
     /// Number of pages after which the writer itself runs a checkpoint.
     checkpoint_pages: u32,
     /// Whether a checkpoint succeeded since files were missing.
     saved: bool,
-    /// Number of tries.
+    /// Number of such attempts.
     tries: u32,
     /// Whether the missing files were logged.
     told: bool,
@@ -46,6 +46,8 @@ impl Files {
         Ok(Self {
             log,
             presence: Presence::of(path)?,
+            // On Linux this path opens the file itself, even after its last name was removed: the
+            // only way to copy a removed database out of the running process.
             open_database: format!("/proc/{}/fd/{fd}", std::process::id()).into(),
             checkpoint_pages: CHECKPOINT_PAGES,
             saved: false,
@@ -85,8 +87,8 @@ impl Files {
         }
     }
 
-    /// Tells the operator once; copies the log into the database first, so that only the database
-    /// can be missing.
+    /// Logs missing files once, with advice. First copies the log into the database, so that only the
+    /// database can be missing.
     fn tell(&mut self, conn: &Connection) {
         let seen = self.presence.seen();
         if seen.gone.is_empty() {
@@ -96,6 +98,8 @@ impl Files {
             (self.saved, self.tries, self.told) = (false, 0, false);
             return;
         }
+        // The log belongs to the removed files as well. With its contents in the database, one file
+        // is enough to save everything, and if that one is still in place nothing is lost.
         if !self.saved {
             self.saved = checkpoint::carry_over(conn);
             self.tries += 1;
@@ -127,8 +131,8 @@ impl Files {
         "stop the commands that read the store, then restart the service".to_owned()
     }
 
-    /// At the end: leaves the whole store in the database, and no log that could contain removed
-    /// texts.
+    /// Runs the last checkpoint: the database alone then contains the whole store, and no log remains
+    /// that could contain removed texts.
     pub(super) fn carry_over_last(&self, conn: &Connection) {
         if !checkpoint::carry_over(conn) {
             tracing::warn!(
@@ -143,6 +147,8 @@ fn checkpoint_pages(room_bytes: Option<u64>) -> u32 {
     let Some(room_bytes) = room_bytes else {
         return CHECKPOINT_PAGES;
     };
+    // A quarter of the space for the log leaves the database room to grow by as much, twice over.
+    // Example: 46 MiB left allow 2,944 pages, rounded down to 2,048 (8 MiB).
     let pages = u32::try_from(room_bytes / 4 / PAGE_BYTES).unwrap_or(u32::MAX);
     if pages >= CHECKPOINT_PAGES {
         return CHECKPOINT_PAGES;
@@ -174,7 +180,7 @@ struct Opened {
     id: (u64, u64),
 }
 
-/// Result of the last check.
+/// Result of a check of the files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
     /// Names of the files that are missing or replaced.
@@ -191,17 +197,15 @@ struct Seen {
 impl Presence {
     /// The files of the database at `path`, whose log and index must exist.
     fn of(path: &Path) -> io::Result<Self> {
-        let beside = |path: &Path, suffix: &str| {
-            let mut name = path.as_os_str().to_owned();
-            name.push(suffix);
-            Opened::at(name.into())
-        };
         // SQLite follows a link to the database, and keeps its own files beside the target.
         let real = fs::canonicalize(path)?;
         Ok(Self {
             database: Opened::at(path.to_owned())?,
-            log: beside(&real, "-wal")?,
-            others: vec![beside(&real, "-shm")?, beside(path, ".lock")?],
+            log: Opened::beside(&real, "-wal")?,
+            others: vec![
+                Opened::beside(&real, "-shm")?,
+                Opened::beside(path, ".lock")?,
+            ],
             looked: None,
             seen: Seen::default(),
         })
@@ -209,8 +213,11 @@ impl Presence {
 
     /// Checks, unless the last check is fresh at `now`; returns whether it did.
     fn look(&mut self, now: Duration) -> bool {
-        let is_fresh = |looked| now.saturating_sub(looked) < FRESH;
-        let fresh = self.looked.is_some_and(is_fresh);
+        // Several system calls are too many for each commit of a busy store. Changes of a quarter of a
+        // second may go into a removed file, and the checkpoint below still saves them.
+        let fresh = self
+            .looked
+            .is_some_and(|looked| now.saturating_sub(looked) < FRESH);
         if !fresh {
             self.seen = self.see();
             self.looked = Some(now);
@@ -226,11 +233,11 @@ impl Presence {
     fn see(&self) -> Seen {
         let all = [&self.database, &self.log].into_iter().chain(&self.others);
         let gone = all.filter(|file| file.metadata().is_none());
-        let name = |file: &Opened| file.path.file_name().map(|name| name.display().to_string());
+        let names = gone.filter_map(|file| file.path.file_name());
         let log_bytes = self.log.metadata().map_or(0, |found| found.len());
         let free_bytes = self.free_bytes();
         Seen {
-            gone: gone.filter_map(name).collect(),
+            gone: names.map(|name| name.display().to_string()).collect(),
             database_gone: self.database.metadata().is_none(),
             room_bytes: free_bytes.map(|free| free.saturating_add(log_bytes)),
             crowded: log_bytes >= LOG_BYTES_MIN
@@ -246,6 +253,13 @@ impl Presence {
 }
 
 impl Opened {
+    /// The file whose name is that of `path` with this suffix.
+    fn beside(path: &Path, suffix: &str) -> io::Result<Self> {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        Self::at(name.into())
+    }
+
     fn at(path: PathBuf) -> io::Result<Self> {
         let id = id(&fs::metadata(&path)?);
         Ok(Self { path, id })

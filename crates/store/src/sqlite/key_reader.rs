@@ -69,8 +69,10 @@ impl KeyReader {
     /// The cached key, at most [`AGE_MAX`] old.
     pub(super) fn known(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Option<Arc<ApiKey>> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let is_fresh = |_: &&KnownKey| known.is_fresh(self.clock.steady());
-        let one = known.keys.get(sha256).filter(is_fresh)?;
+        let one = known.keys.get(sha256)?;
+        if !known.is_fresh(self.clock.steady()) {
+            return None;
+        }
         self.note_use(one, now_ms);
         Some(one.key.clone())
     }
@@ -90,7 +92,8 @@ impl KeyReader {
     /// The key, at most [`AGE_MAX`] old. An unknown one is looked up each time, by the index.
     pub(super) fn find(&self, sha256: &[u8; 32], now_ms: UnixMs) -> Done<Option<Arc<ApiKey>>> {
         let conn = self.conn.lock().unwrap_or_else(PoisonError::into_inner);
-        // One lookup serves all who waited for it.
+        // Checked again under the lock: of many requests that waited here, the first one has read the
+        // counter for all.
         if let Some(key) = self.known(sha256, now_ms) {
             return Ok(Some(key));
         }
@@ -99,6 +102,8 @@ impl KeyReader {
         let edition = counter(&conn, "api_keys")?;
         let found = script::ask(&conn, &keys::find(sha256))?.pop().map(Arc::new);
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        // A change of any key clears all of them. Keys change by hand, a few times a day, and reading
+        // one again takes microseconds.
         if known.edition != edition || known.keys.len() >= KNOWN_MAX {
             known.keys.clear();
         }
@@ -115,12 +120,13 @@ impl KeyReader {
         Ok(found)
     }
 
-    /// Costs one atomic load, except for one use a minute.
+    /// Records a use of a key. Costs one atomic load, except once a minute.
     fn note_use(&self, one: &KnownKey, now_ms: UnixMs) {
         let noted_ms = one.used_at_ms.load(Ordering::Relaxed);
         if !one.key.notes_use(noted_ms, now_ms) {
             return;
         }
+        // Two threads may both get here; the second entry then replaces the first.
         one.used_at_ms.store(now_ms, Ordering::Relaxed);
         let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
         uses.insert(one.key.key.id.clone(), now_ms);

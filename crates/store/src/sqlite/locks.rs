@@ -7,10 +7,13 @@ use std::path::{Path, PathBuf};
 use super::schema::{make_folder, unavailable};
 use crate::OpenError;
 
-/// Locks the store against a second serving process, as long as the files live. The locks go with the
-/// process, however it dies.
+/// Locks the store against a second serving process for as long as the returned files are open. The
+/// kernel releases the locks when the process ends, in whatever way.
 pub(super) fn lock(path: &Path) -> Result<Locks, OpenError> {
     make_folder(path)?;
+    // Two locks: the one on the database keeps a second process out even if somebody removes the
+    // `.lock` file, and the `.lock` file serves where the database does not exist yet or cannot be
+    // locked beside SQLite's own locks.
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let beside = File::create(PathBuf::from(name)).map_err(unavailable)?;
@@ -21,8 +24,8 @@ pub(super) fn lock(path: &Path) -> Result<Locks, OpenError> {
     })
 }
 
-/// Locks the database itself. Where there is none, none is made: SQLite would take an empty file for a reason to
-/// remove the log beside it.
+/// Locks the database itself, if it exists. Never creates it: SQLite removes the log beside an empty
+/// database.
 fn lock_database(path: &Path) -> Result<Option<File>, OpenError> {
     let file = match File::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -34,8 +37,9 @@ fn lock_database(path: &Path) -> Result<Option<File>, OpenError> {
     Ok(Some(file))
 }
 
-/// On local file systems of Linux the locks of `flock(2)` and SQLite's, of `fcntl(2)`, do not see each other. Where
-/// they do, the database cannot be locked for longer than SQLite does.
+/// Whether a lock on the database leaves SQLite's locks alone. On local file systems of Linux, locks of
+/// `flock(2)` (ours) and of `fcntl(2)` (SQLite's) do not see each other. Over a network the kernel maps
+/// one to the other, so ours would lock out SQLite itself.
 #[cfg(target_os = "linux")]
 fn locks_are_apart(file: &File) -> bool {
     // NFS, SMB, CIFS, SMB2, 9P and Ceph, by the magic numbers of `statfs(2)`.
@@ -79,8 +83,9 @@ impl Locks {
     }
 }
 
-/// A child process that is starting has copies of all open files until its `exec`; closing ours would leave the store
-/// locked until then, and this process could not open it again.
+/// Unlocks explicitly instead of leaving it to the close. A child process that is starting has copies of
+/// all open files until its `exec`: after a close alone the store would stay locked until then, and this
+/// process could not open it again.
 impl Drop for Locks {
     fn drop(&mut self) {
         for file in [Some(&self.beside), self.database.as_ref()]

@@ -52,6 +52,8 @@ pub(super) fn read(database: &Path) -> io::Result<Option<Noted>> {
     let written = file.metadata()?.modified()?.duration_since(UNIX_EPOCH);
     let written_ms = u64::try_from(written.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
     let mut newest: Option<Noted> = None;
+    // The higher count wins. A crash during a write leaves one slot torn, whose checksum fails, and the
+    // other one has the count of the commit before.
     for offset in OFFSETS {
         let mut slot = [0; SLOT_BYTES];
         match file.read_exact_at(&mut slot, offset) {
@@ -85,11 +87,8 @@ fn encode(identity: u64, changes: u64) -> [u8; SLOT_BYTES] {
 }
 
 fn decode(slot: &[u8; SLOT_BYTES]) -> Option<(u64, u64)> {
-    let number = |at: usize| {
-        let bytes: Result<[u8; 8], _> = slot[at..at + 8].try_into();
-        bytes.map(u64::from_le_bytes).unwrap_or_default()
-    };
-    let (identity, changes) = (number(8), number(16));
+    let identity = u64::from_le_bytes(slot[8..16].try_into().ok()?);
+    let changes = u64::from_le_bytes(slot[16..24].try_into().ok()?);
     (encode(identity, changes) == *slot).then_some((identity, changes))
 }
 
@@ -145,8 +144,12 @@ impl Mark {
         }
         self.changes = changes;
         let slot = encode(self.identity, changes);
+        // Not synced here: the write survives the death of this process, and the page cache shows it
+        // to the next one. Only a power loss takes it, and the thread limits that to a few seconds.
+        // The mark may lag behind the database; it must not run ahead of it.
         let done = file.write_all_at(&slot, OFFSETS[self.turn]);
         self.turn = 1 - self.turn;
+        // Wakes the thread once per sync, not once per commit.
         if !self.unsynced.swap(true, Ordering::AcqRel) {
             // Fails only if no thread syncs it.
             let _ = self.written.try_send(());
@@ -164,7 +167,8 @@ impl Mark {
 fn keep_synced(file: &File, unsynced: &AtomicBool, writes: &Receiver<()>) {
     while writes.recv().is_ok() {
         let closed = writes.recv_timeout(SYNC_AFTER) == Err(RecvTimeoutError::Disconnected);
-        // First, so that concurrent writes are synced the next time.
+        // Cleared before the sync: a write during the sync may miss it, so it must wake this thread
+        // again.
         unsynced.store(false, Ordering::Release);
         if let Err(error) = file.sync_data() {
             tracing::debug!(%error, "high-water mark not synced");
@@ -187,6 +191,7 @@ fn make(path: &Path, slot: &[u8]) -> io::Result<File> {
         file.write_all_at(slot, offset)?;
     }
     file.sync_all()?;
+    // A new file's name is durable only once its folder is synced (`fsync(2)`).
     let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
     fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
     Ok(file)

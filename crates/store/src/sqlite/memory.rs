@@ -53,23 +53,21 @@ impl Memory {
             self.queue.apply(&change);
             self.note_references(&change);
             self.cache.publish(change.id, change.after.clone());
-            // After the cache, which decides whether an arriving preview is valid.
+            // After the cache, by which an arriving preview is checked. In the other order, a preview
+            // could pass the check between the two steps and stay for ever.
             self.previews.follow(&change);
             self.unfinished.follow(&change);
             if change.is_news() {
                 self.signals.followers.tell(TaskChange::Of(change.id));
             }
         }
+        // Last, so that a worker that wakes sees the work, and once for all changes.
         self.signals.wake(hints);
     }
 
     /// Counts the waiting tasks whose references are not stored.
     fn note_references(&self, change: &Change) {
-        let unready = |record: &Option<Arc<Record>>| {
-            let waits = record.as_ref().filter(|record| record.is_waiting());
-            waits.is_some_and(|record| !record.is_claimable())
-        };
-        match (unready(&change.before), unready(&change.after)) {
+        match (is_unready(&change.before), is_unready(&change.after)) {
             (false, true) => self.unready.fetch_add(1, Ordering::AcqRel),
             (true, false) => self.unready.fetch_sub(1, Ordering::AcqRel),
             _ => return,
@@ -101,6 +99,12 @@ impl Memory {
     }
 }
 
+/// Whether a task waits for references that are not stored.
+fn is_unready(record: &Option<Arc<Record>>) -> bool {
+    let record = record.as_ref().filter(|record| record.is_waiting());
+    record.is_some_and(|record| !record.is_claimable())
+}
+
 /// The last preview of each running task.
 #[derive(Debug, Default)]
 pub(super) struct Previews {
@@ -127,8 +131,8 @@ impl Previews {
 
     /// Drops the preview of a run that has ended.
     pub(super) fn follow(&self, change: &Change) {
-        let lease = |record: &Option<Arc<Record>>| record.as_ref()?.running_lease();
-        let (was, is) = (lease(&change.before), lease(&change.after));
+        let was = change.before.as_ref().and_then(|one| one.running_lease());
+        let is = change.after.as_ref().and_then(|one| one.running_lease());
         if was.is_some() && was != is {
             self.lock().remove(&change.id);
         }
@@ -139,18 +143,19 @@ impl Previews {
     }
 }
 
-/// By project.
+/// Ids of the unfinished tasks of each project.
 #[derive(Debug, Default)]
 pub(super) struct Unfinished(Mutex<HashMap<String, BTreeSet<TaskId>>>);
 
 impl Unfinished {
     /// Applies a committed change.
     pub(super) fn follow(&self, change: &Change) {
-        let unfinished = |record: &&Arc<Record>| !record.is_terminal();
-        let before = change.before.as_ref().filter(unfinished);
-        match (before, change.after.as_ref().filter(unfinished)) {
+        let before = change.before.as_ref().filter(|one| !one.is_terminal());
+        let after = change.after.as_ref().filter(|one| !one.is_terminal());
+        match (before, after) {
             (None, Some(after)) => {
                 let mut projects = self.lock();
+                // Not `entry`, which would copy the project's name for each task.
                 match projects.get_mut(&after.task.project) {
                     Some(own) => drop(own.insert(change.id)),
                     None => {

@@ -50,7 +50,7 @@ use crate::sql::Dialect;
 use crate::tables::overview::ReadOverview;
 use crate::{Holds, OpenError, OpenOptions, Store, StoreError};
 use checkpoint::{Checkpointer, Log};
-use fault::Done;
+use fault::{Done, Fault};
 use files::Files;
 use key_reader::KeyReader;
 use kinora_pool::Pool;
@@ -71,10 +71,10 @@ pub struct SqliteStore {
     clock: Arc<dyn Clock>,
     identity: u64,
     holds: Holds,
-    // Closed in this order: nobody reads the log during the writer's last checkpoint, and SQLite
-    // removes it with the last connection.
+    // Fields drop in this order. The readers close first, so that none of them holds a page of the
+    // log during the writer's last checkpoint; SQLite removes the log with the last connection.
     readers: Arc<Readers>,
-    /// Shares of the readers, for reads that memory cannot answer.
+    /// Threads for reads that memory cannot answer, shared among the projects.
     reading: Shares,
     keys: Arc<KeyReader>,
     workers: Registry,
@@ -84,7 +84,8 @@ pub struct SqliteStore {
     unclean_starts: u64,
     _checkpointer: Checkpointer,
     writer: Writer,
-    /// Last, so that the store is unlocked after the writer has stopped, which has it too.
+    /// Unlocks the store; last, since another process may write from then on. The writer's thread
+    /// also has it, in case the store stops waiting for that thread.
     _locks: Arc<locks::Locks>,
 }
 
@@ -100,27 +101,29 @@ impl SqliteStore {
             ..
         } = options;
         let mut locks = locks::lock(path)?;
-        // Kept until there is another connection: closing the last one would carry the log over.
+        // This connection stays open until the writer's works. If that one is refused, it is then not
+        // the last to close: SQLite runs a checkpoint with the last one, and a refusal must change
+        // nothing.
         let judged = opening::judge(path, options, clock)?;
         if let Some(conn) = &judged {
             schema::refuse_unfinished_import(conn)?;
         }
         let mut conn = schema::open_writer(path, options)?;
         drop(judged);
-        // For the log of a killed process, even if it had filled the disk.
+        // The log of a killed process may have filled the disk. Empty it before the recovery, whose
+        // own writes need space in it.
         checkpoint::carry_over(&conn);
         let memory = Arc::new(Memory::new(
             options.finished_cached_bytes_max,
             clock.clone(),
         ));
-        let unavailable = |fault| schema::unavailable(StoreError::from(fault));
-        let standing =
-            recover::recover(&mut conn, &memory, options, clock.read()).map_err(unavailable)?;
+        let standing = recover::recover(&mut conn, &memory, options, clock.read())
+            .map_err(unavailable_store)?;
         let unclean_starts = recover::begin(&conn);
         workers::forget(&conn);
-        let identity = rows::counter(&conn, "identity").map_err(unavailable)?;
+        let identity = rows::counter(&conn, "identity").map_err(unavailable_store)?;
         let log = Log::default();
-        // Includes everything that the recovery has written.
+        // Counts as a commit, so that what the recovery has written leaves the log once it is idle.
         log.committed();
         let database = locks.database(path)?;
         let files = Files::of(path, database, log.clone()).map_err(schema::unavailable)?;
@@ -133,7 +136,7 @@ impl SqliteStore {
         Ok(Self {
             identity,
             unclean_starts,
-            holds: rows::holds(&conn).map_err(unavailable)?,
+            holds: rows::holds(&conn).map_err(unavailable_store)?,
             readers: Arc::new(Readers::open(path, options, clock.clone())?),
             reading: Shares::of(reads::pool(reads::CONNECTIONS, options), reads::CONNECTIONS),
             keys: Arc::new(KeyReader::open(path, options, clock.clone())?),
@@ -179,6 +182,11 @@ const fn read_overview(now: Reading) -> ReadOverview {
     }
 }
 
+fn unavailable_store(fault: Fault) -> OpenError {
+    schema::unavailable(StoreError::from(fault))
+}
+
+/// The error of a thread that stopped before it answered.
 fn stopped(error: impl std::error::Error + Send + Sync + 'static) -> StoreError {
     StoreError::Unavailable(Box::new(error))
 }

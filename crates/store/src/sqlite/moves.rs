@@ -34,13 +34,15 @@ impl SqliteExport {
         Ok(export)
     }
 
-    /// The same for a store with an unfinished import.
+    /// Opens a store that may have an unfinished import.
     pub(super) fn begin(path: &Path) -> Result<Self, OpenError> {
         let conn = schema::open_source(path, &SqliteOptions::default())?;
         let (found, known) = (schema::version(&conn)?, schema::known_version());
         if found < known {
             return Err(OpenError::OlderSchema { found, known });
         }
+        // One read transaction for all tables, so that they fit together. It takes its snapshot at the
+        // first read, and keeps checkpoints from truncating the log while it lasts.
         conn.execute_batch("BEGIN").map_err(schema::unavailable)?;
         Ok(Self {
             conn,
@@ -56,6 +58,7 @@ impl SqliteExport {
         let key = table.key(Dialect::Sqlite);
         let keys = key.split(", ").count();
         let mut page = table.select(Dialect::Sqlite, &format!("{key}, "));
+        // Pages by key instead of OFFSET, which would read all earlier rows again for each page.
         if !self.after.1.is_empty() {
             let places = vec!["?"; keys].join(", ");
             page = format!("{page} AND ({key}) > ({places})");
@@ -68,8 +71,10 @@ impl SqliteExport {
             self.after.1 = (0..keys).map(|at| row.get(at)).collect::<Result<_, _>>()?;
             let values = (keys..keys + table.width()).map(|at| Ok(script::value(row.get_ref(at)?)));
             let values = values.collect::<Done<_>>()?;
-            let read = |row: &CopiedRow| Ok(read_task(&self.conn, row)?);
-            match self.check.check(table, values, read) {
+            let checked = self
+                .check
+                .check(table, values, |row| Ok(read_task(&self.conn, row)?));
+            match checked {
                 Err(error @ StoreError::Unavailable(_)) => {
                     return Err(Fault::GivenUp(error.to_string()));
                 }
@@ -87,8 +92,9 @@ fn read_task(conn: &Connection, row: &CopiedRow) -> Done<()> {
         Ok(id) => rows::find(conn, id)?,
         Err(_) => None,
     };
-    let missing = || Fault::Corrupt("its id is damaged".to_owned());
-    found.map(drop).ok_or_else(missing)
+    found
+        .map(drop)
+        .ok_or_else(|| Fault::Corrupt("its id is damaged".to_owned()))
 }
 
 #[async_trait]
@@ -116,7 +122,8 @@ impl SqliteImport {
     pub(crate) fn begin(path: &Path, export: &str) -> Result<Self, OpenError> {
         let options = SqliteOptions::default();
         let mut locks = locks::lock(path)?;
-        // A clock that stands still: the check takes as long as it needs.
+        // A clock that stands still never reaches the time limit of the check: an import may check the
+        // whole database.
         let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
         let judged = opening::judge(path, &options, &clock)?;
         if let Some(conn) = &judged {
@@ -138,7 +145,8 @@ impl SqliteImport {
     }
 
     fn write(&self, table: &CopiedTable, rows: &[CopiedRow]) -> Done<()> {
-        // Undone when it is dropped.
+        // Rolls back when it is dropped: after an error all rows of this call are missing, so the
+        // caller may put them again.
         let transaction = self.conn.unchecked_transaction()?;
         for row in rows {
             script::run(&transaction, &table.write(Dialect::Sqlite, &row.0, &[]))?;
@@ -186,14 +194,14 @@ fn mark(conn: &Connection, export: &str) -> Result<(), OpenError> {
     if holds.map_err(schema::unavailable)? {
         return Err(OpenError::NotEmpty);
     }
-    let mark = || -> rusqlite::Result<()> {
-        let transaction = conn.unchecked_transaction()?;
-        transaction
-            .execute_batch("CREATE TABLE unfinished_import (export TEXT NOT NULL) STRICT")?;
-        transaction.execute("INSERT INTO unfinished_import VALUES (?1)", [export])?;
-        transaction.commit()
-    };
-    mark().map_err(schema::unavailable)
+    write_mark(conn, export).map_err(schema::unavailable)
+}
+
+fn write_mark(conn: &Connection, export: &str) -> rusqlite::Result<()> {
+    let transaction = conn.unchecked_transaction()?;
+    transaction.execute_batch("CREATE TABLE unfinished_import (export TEXT NOT NULL) STRICT")?;
+    transaction.execute("INSERT INTO unfinished_import VALUES (?1)", [export])?;
+    transaction.commit()
 }
 
 #[async_trait]

@@ -20,7 +20,8 @@ const CHECK_STEPS: i32 = 1000;
 /// Maximum number of reported findings of a check.
 const FINDINGS_MAX: usize = 20;
 
-/// Checks the store in the file at `path`. The connection changes nothing, not even when it closes.
+/// Checks the store in the file at `path`. The returned connection changes nothing, not even when it
+/// closes; it is `None` without a store, or if the operator accepted a loss.
 pub(super) fn judge(
     path: &Path,
     options: &SqliteOptions,
@@ -44,13 +45,13 @@ fn judge_there(path: &Path, clock: &Arc<dyn Clock>) -> Result<Option<Connection>
     Ok(Some(conn))
 }
 
-/// SQLite removes the log beside an empty database when it first looks, and with it all data that
-/// could be saved.
+/// Refuses an empty database beside a log with data. SQLite would remove that log at its first read,
+/// and with it all data that could be saved.
 pub(super) fn refuse_emptied(path: &Path) -> Result<(), OpenError> {
-    let bytes = |path: &Path| fs::metadata(path).ok().map(|found| found.len());
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
-    if bytes(path) == Some(0) && bytes(Path::new(&log)).is_some_and(|bytes| bytes > 0) {
+    let is_empty = fs::metadata(path).is_ok_and(|found| found.len() == 0);
+    if is_empty && fs::metadata(log).is_ok_and(|found| found.len() > 0) {
         return Err(OpenError::Damaged(
             "the database is empty, although its log is not".to_owned(),
         ));
@@ -111,6 +112,8 @@ pub(super) enum Checked {
 /// Runs SQLite's check of pages, rows and indexes. `quick_check` would not compare indexes with
 /// their tables, and a wrong index ends lists early; a limit bounds both alike.
 pub(super) fn check(conn: &mut Connection, limit: Option<Limit>) -> Result<Checked, OpenError> {
+    // SQLite has no time limit for a statement. The handler runs every so many steps of its virtual
+    // machine, and interrupts the check by returning true.
     if let Some(Limit { time, since }) = limit {
         conn.progress_handler(CHECK_STEPS, Some(move || since.elapsed() >= time))
             .map_err(schema::unavailable)?;
@@ -156,7 +159,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
     )
 }
 
-/// Translates an error of opening a database.
+/// Turns SQLite's error about a damaged file into [`OpenError::Damaged`].
 pub(super) fn named(error: OpenError) -> OpenError {
     match error {
         OpenError::Unavailable(cause) if cause.downcast_ref().is_some_and(is_damage) => {
@@ -176,6 +179,9 @@ pub(super) fn lost(path: &Path, conn: Option<&Connection>) -> Result<(), OpenErr
         Some(conn) => known(conn).map_err(|error| named(schema::unavailable(error)))?,
         None => Known::default(),
     };
+    // A database with another identity was put here, for example restored from the backup of another
+    // store: none of the counted changes is in it. The same identity with fewer changes means an older
+    // copy, or a log that was cut.
     let foreign = known.identity.is_some_and(|own| own != noted.identity);
     if !foreign && known.changes >= noted.changes {
         return Ok(());
@@ -192,7 +198,7 @@ pub(super) fn lost(path: &Path, conn: Option<&Connection>) -> Result<(), OpenErr
     }))
 }
 
-/// The identity that a database stores.
+/// What a database states about itself, to compare with its high-water mark.
 #[derive(Debug, Default)]
 struct Known {
     identity: Option<u64>,
@@ -204,17 +210,18 @@ fn known(conn: &Connection) -> rusqlite::Result<Known> {
     if !conn.table_exists(None, "counters")? {
         return Ok(Known::default());
     }
-    let counter = |name: &str| {
-        let mut query = conn.prepare("SELECT value FROM counters WHERE name = ?1")?;
-        let value = query.query_row([name], |row| row.get::<_, i64>(0));
-        Ok::<_, rusqlite::Error>(value.optional()?.map(i64::unsigned_abs))
-    };
     let newest: Option<String> =
         conn.query_row("SELECT max(id) FROM tasks", [], |row| row.get(0))?;
     let newest = newest.and_then(|id| id.parse::<TaskId>().ok());
     Ok(Known {
-        identity: counter("identity")?,
-        changes: counter("changes")?.unwrap_or(0),
+        identity: counter(conn, "identity")?,
+        changes: counter(conn, "changes")?.unwrap_or(0),
         newest_ms: newest.map(TaskId::created_at_ms),
     })
+}
+
+fn counter(conn: &Connection, name: &str) -> rusqlite::Result<Option<u64>> {
+    let mut query = conn.prepare("SELECT value FROM counters WHERE name = ?1")?;
+    let value = query.query_row([name], |row| row.get::<_, i64>(0));
+    Ok(value.optional()?.map(i64::unsigned_abs))
 }

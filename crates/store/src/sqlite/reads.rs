@@ -41,8 +41,9 @@ impl Readers {
         options: &SqliteOptions,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let open = |_| schema::open_reader(path, options).map(Mutex::new);
-        let connections = (0..CONNECTIONS).map(open).collect::<Result<_, _>>()?;
+        let connections = (0..CONNECTIONS)
+            .map(|_| schema::open_reader(path, options).map(Mutex::new))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             connections,
             turn: AtomicUsize::new(0),
@@ -79,7 +80,8 @@ impl Readers {
         idempotency: &Idempotency,
     ) -> Done<Option<Arc<Record>>> {
         match self.with(|conn| key_binding(conn, project, &idempotency.key))? {
-            // If it was deleted between the two looks, its key is free.
+            // The two reads see different moments. If the task is deleted in between, `find`
+            // returns nothing, as is right: its key is free again.
             Some(bound) if bound.fingerprint == idempotency.fingerprint => {
                 self.find(memory, bound.task)
             }
@@ -104,6 +106,8 @@ impl Readers {
 
     fn with<T>(&self, read: impl FnOnce(&Connection) -> Done<T>) -> Done<T> {
         let watch = Stopwatch::start(&self.clock);
+        // Connections in turn, without a search for a free one: a read may wait although another
+        // connection is free, but nothing has to keep a list of them.
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.connections.len();
         let conn = self.connections[turn]
             .lock()
@@ -139,6 +143,8 @@ pub(super) fn pool(threads: usize, options: &SqliteOptions) -> Pool {
 impl Shares {
     /// Shares of a pool with this many places.
     pub(super) fn of(pool: Pool, places: usize) -> Self {
+        // Half of the places, rounded up: two projects whose reads hang could take all of them, one
+        // cannot. With one place each project may use it.
         let each = places.div_ceil(2);
         Self {
             threads: pool,
@@ -157,11 +163,12 @@ impl Shares {
     ) -> io::Result<T> {
         let share = project.map_or_else(|| self.others.clone(), |project| self.share(project));
         let own = share.acquire_owned().await.map_err(io::Error::other)?;
-        let read = move || {
-            let _own = own;
-            read()
-        };
-        self.threads.run(read).await
+        self.threads
+            .run(move || {
+                let _own = own;
+                read()
+            })
+            .await
     }
 
     fn share(&self, project: &str) -> Arc<Semaphore> {
@@ -171,6 +178,7 @@ impl Shares {
             return share.clone();
         }
         if shares.len() >= FORGET_FROM {
+            // A share without another owner has no read that runs or waits.
             shares.retain(|_, share| Arc::strong_count(share) > 1);
         }
         let share = Arc::new(Semaphore::new(self.each));
@@ -196,8 +204,9 @@ pub(super) struct Unreadable {
 
 /// Reads a page.
 pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) -> Done<Reading> {
-    // Taken before reading the rows: records published in the meantime are newer. A walk through
-    // all tasks caches none, since it would push out those in use.
+    // Taken before the rows are read: a record that is published in the meantime is newer than its
+    // row, and must not be replaced by it. Only first pages are cached. A walk through all tasks
+    // would push out the records in use.
     let editions = request.after.is_none().then(|| memory.cache.editions());
     let after = match (request.after, request.order) {
         (Some(id), _) => id.to_string(),

@@ -50,6 +50,7 @@ pub(super) fn recover(
             after: Some(record),
         })
         .collect();
+    // Published twice: first as found, so that the requeued ones are changes of known tasks.
     changes
         .iter()
         .for_each(|change| standing.queue.apply(change));
@@ -62,6 +63,8 @@ pub(super) fn recover(
 /// a store never use the same ones, nor the same file keys.
 fn first_token(conn: &Connection, unfinished: &[Arc<Record>], stride: u64) -> Done<u64> {
     let counted = counter(conn, "token")?;
+    // Normally the counter is at least as high as every lease: both are written in one transaction.
+    // If not, the file is damaged, and going on from the counter would repeat tokens.
     let held = unfinished.iter().filter_map(|record| record.token()).max();
     let held = held.unwrap_or(0);
     if held > counted {
@@ -113,14 +116,19 @@ fn requeue(
     conn.execute_batch("BEGIN IMMEDIATE")?;
     let is_copy = is_copy(conn);
     let mut batch = Batch::new(conn, standing, now);
+    // The number of tasks that ran together decides whose fault the death was. A task that ran alone in
+    // its last attempt is the culprit; of several, any may be, so all get another attempt.
     let company = Company::of(batch.queue().running().map(|record| &**record));
     let requeued = running
         .iter()
         .try_for_each(|record| {
             let verdict = company.judge(record, attempts_max);
-            let requeued = batch.apart(|batch| match is_copy {
-                true => batch.expect(record, given_back(record)).map(|_| ()),
-                false => requeue_one(batch, record, verdict),
+            let requeued = batch.apart(|batch| {
+                if is_copy {
+                    batch.expect(record, given_back(record)).map(|_| ())
+                } else {
+                    requeue_one(batch, record, verdict)
+                }
             });
             requeued.map(|_| ())
         })
@@ -146,7 +154,8 @@ fn end_leases(conn: &Connection) -> Done<()> {
     Ok(conn.execute_batch(end)?)
 }
 
-/// The tasks of a copy continue elsewhere, or ended later: no worker died.
+/// The event for a running task in a copy of a store. The task continues elsewhere, or ended later: no
+/// worker died, so the attempt does not count.
 fn given_back(record: &Record) -> Event {
     Event::Released {
         token: record.token().unwrap_or(0),
@@ -174,21 +183,25 @@ const COPIED: u64 = 2;
 /// Marks the store as in use; returns how many starts in a row, including this one, followed a
 /// death.
 pub(super) fn begin(conn: &Connection) -> u64 {
-    let counter = |name| rows::counter(conn, name).unwrap_or(0);
-    let unclean = match counter("in_use") {
-        IN_USE => counter("unclean_starts").saturating_add(1),
+    // Unreadable counters count as a clean stop: they must not keep a service from starting.
+    let unclean = match rows::counter(conn, "in_use") {
+        Ok(IN_USE) => {
+            let before = rows::counter(conn, "unclean_starts").unwrap_or(0);
+            before.saturating_add(1)
+        }
         _ => 0,
     };
-    let note = || -> Done<()> {
-        let transaction = conn.unchecked_transaction()?;
-        rows::set_counter(conn, "in_use", IN_USE)?;
-        rows::set_counter(conn, "unclean_starts", unclean)?;
-        Ok(transaction.commit()?)
-    };
-    if let Err(fault) = note() {
+    if let Err(fault) = write_start(conn, unclean) {
         tracing::warn!(%fault, "start not recorded in the store");
     }
     unclean
+}
+
+fn write_start(conn: &Connection, unclean: u64) -> Done<()> {
+    let transaction = conn.unchecked_transaction()?;
+    rows::set_counter(conn, "in_use", IN_USE)?;
+    rows::set_counter(conn, "unclean_starts", unclean)?;
+    Ok(transaction.commit()?)
 }
 
 /// Whether this is a copy of a store that was in use: its running tasks continue elsewhere, or

@@ -29,6 +29,7 @@ pub(super) fn find(conn: &Connection, id: TaskId) -> Done<Option<Arc<Record>>> {
     let mut query = conn.prepare_cached(&format!("SELECT {COLUMNS} FROM tasks WHERE id = ?1"))?;
     let mut rows = query.query([id.to_string()])?;
     let found = rows.next()?.map(read).transpose()?;
+    // A damaged index leads to another task's row, which by itself looks intact.
     if found.as_ref().is_some_and(|record| record.task.id != id) {
         return Err(Fault::Corrupt(format!("the row of {id} is another's")));
     }
@@ -67,16 +68,18 @@ pub(super) fn store(conn: &Connection, before: &Record, after: &Record) -> Done<
     if Arc::ptr_eq(&before.task, &after.task) {
         return store_references(conn, before, after);
     }
-    match before.is_running() && after.is_running() {
-        true => renew(conn, before, after),
-        false => update(conn, before, after),
+    // Most writes of a running task only extend its lease. They leave the indexed columns alone, and
+    // with them the pages of the indexes.
+    if before.is_running() && after.is_running() {
+        renew(conn, before, after)
+    } else {
+        update(conn, before, after)
     }
 }
 
 /// Writes the state of the references. Fetches are leased only in memory.
 fn store_references(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
-    let ready = |record: &Record| record.references == References::AtHand;
-    if ready(after) && !ready(before) {
+    if after.references == References::AtHand && before.references != References::AtHand {
         set_references_ready(conn, after.seq)?;
     }
     if before.reference_bytes != after.reference_bytes {
@@ -222,7 +225,7 @@ pub(super) fn counter(conn: &Connection, name: &str) -> Done<u64> {
     value.ok_or_else(|| Fault::Corrupt(format!("the counter {name} is missing")))
 }
 
-/// The contents of the store.
+/// Whether the store has tasks, and the keys of its latest results, to compare with the result store.
 pub(super) fn holds(conn: &Connection) -> Done<Holds> {
     let tasks = conn.prepare("SELECT 1 FROM tasks LIMIT 1")?.exists([])?;
     let mut query = conn.prepare(
@@ -334,7 +337,7 @@ fn time(row: &Row<'_>, column: usize) -> Done<Option<u64>> {
     })
 }
 
-/// If memory and disk disagree, nothing is changed.
+/// Fails unless a statement changed one row: if memory and disk disagree, nothing may be changed.
 fn expect_one(changed: usize) -> Done<()> {
     if changed == 1 {
         Ok(())
@@ -413,20 +416,24 @@ impl<'a> Texts<'a> {
 
     /// The texts of a row.
     fn stored(row: &'a Row<'_>) -> Done<Self> {
-        let text = |column: usize| -> Done<Option<Cow<'a, str>>> {
-            let text = row.get_ref(column)?.as_str_or_null()?;
-            Ok(text.map(Cow::Borrowed))
-        };
         Ok(Self {
-            artifact: text(const { at("artifact") })?,
-            failure: text(const { at("failure") })?,
-            warnings: text(const { at("warnings") })?,
+            artifact: stored_text(row, const { at("artifact") })?,
+            failure: stored_text(row, const { at("failure") })?,
+            warnings: stored_text(row, const { at("warnings") })?,
         })
     }
 }
 
+fn stored_text<'a>(row: &'a Row<'_>, column: usize) -> Done<Option<Cow<'a, str>>> {
+    let text = row.get_ref(column)?.as_str_or_null()?;
+    Ok(text.map(Cow::Borrowed))
+}
+
 /// The checksum of a task's state.
 pub(super) fn of_state(record: &Record, texts: &Texts<'_>) -> i64 {
+    // Columns that change without a new sum are left out: `kept` (the ticket), which a renewal writes
+    // by itself, the lease's end, and the sizes of references. A field that is added here would make
+    // all stored sums wrong, so new fields join only where they differ from their default.
     let task = &record.task;
     let sum = Sum::new()
         .number(stored(record.seq))
@@ -481,7 +488,7 @@ fn agree(record: &Record) -> Done<()> {
             held && begun && unended && task.progress < 100
         }
         State::Completed(_) => !held && ended && task.progress == 100,
-        // A cancel keeps the lease.
+        // Either with or without a lease: a cancel keeps it until the worker has stopped.
         State::Failed(_) | State::Expired => ended,
     };
     expect(fits, record, "its phase and its fields do not agree")
@@ -494,11 +501,11 @@ fn expect(good: bool, record: &Record, wrong: &str) -> Done<()> {
     Err(Fault::Corrupt(format!("{}: {wrong}", record.task.id)))
 }
 
-/// The summed bytes of an ordinary task.
+/// Capacity for the checksummed bytes of an ordinary task.
 const BYTES: usize = 512;
 
-/// CRC-32 (IEEE 802.3): it sees each change of up to 32 bits that lie side by side. The fields are gathered and summed
-/// at once: one by one, short ones take several times as long.
+/// CRC-32 (IEEE 802.3), which detects every change within 32 neighbouring bits. The fields are gathered
+/// and summed at once: one by one, short ones take several times as long.
 #[derive(Clone, Debug)]
 pub(super) struct Sum(Vec<u8>);
 
@@ -507,7 +514,7 @@ impl Sum {
         Self(Vec::with_capacity(BYTES))
     }
 
-    /// Adds bytes and the boundary to the next field.
+    /// Adds bytes and their length, without which "ab", "c" and "a", "bc" would have the same sum.
     pub(super) fn bytes(mut self, bytes: &[u8]) -> Self {
         self.0.extend_from_slice(bytes);
         self.number(bytes.len() as u64)

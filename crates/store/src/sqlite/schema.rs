@@ -55,7 +55,7 @@ pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
     let conn = Connection::open_with_flags(path, flags).map_err(unavailable)?;
     configure(&conn, options).map_err(unavailable)?;
     migrate(&conn)?;
-    // Not before: migrations rewrite the schema.
+    // Only now: defensive mode forbids some statements that migrations need to rewrite the schema.
     harden(&conn).map_err(unavailable)?;
     // A new database's name must survive a crash like its contents.
     kinora_durable::sync_name(path).map_err(unavailable)?;
@@ -123,7 +123,8 @@ fn harden(conn: &Connection) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// The triggers, views and virtual tables of `conn`: what would act when others are used.
+/// Lists the triggers, views and virtual tables of `conn`, which run code of their own when ordinary
+/// tables are used.
 fn active_parts(conn: &Connection) -> rusqlite::Result<BTreeSet<String>> {
     let mut query = conn.prepare(
         "SELECT type || ' ' || name || ': ' || sql FROM sqlite_schema \
@@ -135,6 +136,8 @@ fn active_parts(conn: &Connection) -> rusqlite::Result<BTreeSet<String>> {
 
 /// Whether `conn` has a trigger, view or virtual table that no migration has made.
 pub(super) fn has_strange_parts(conn: &Connection) -> Result<bool, OpenError> {
+    // Compared with what the migrations make in an empty database, so that no list of our own parts
+    // has to be kept by hand.
     let own = Connection::open_in_memory().map_err(unavailable)?;
     let version = readable_version(conn)?;
     for migration in MIGRATIONS.iter().take(version as usize) {
@@ -196,9 +199,11 @@ fn configure(conn: &Connection, options: &SqliteOptions) -> rusqlite::Result<()>
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
     conn.pragma_update(None, "journal_size_limit", LOG_BYTES_MAX)?;
+    // Off by default in SQLite, for each connection anew. Removing a task relies on it.
     conn.pragma_update(None, "foreign_keys", true)?;
     // Overwrites deleted rows; for the log see `checkpoint`.
     conn.pragma_update(None, "secure_delete", true)?;
+    // Negative: KiB instead of pages (<https://sqlite.org/pragma.html#pragma_cache_size>).
     conn.pragma_update(None, "cache_size", -16_384)?;
     if let Some(pages) = options.pages_max {
         conn.pragma_update(None, "max_page_count", pages)?;
@@ -237,6 +242,7 @@ fn migrate(conn: &Connection) -> Result<(), OpenError> {
         checkpoint::carry_over(conn);
     }
     conn.execute_batch("BEGIN IMMEDIATE").map_err(unavailable)?;
+    // The version is read again under the lock: another process may have migrated meanwhile.
     let migrated = migrate_from(conn, version(conn)?, known);
     let end = if migrated.is_ok() {
         "COMMIT"

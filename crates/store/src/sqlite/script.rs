@@ -20,7 +20,7 @@ pub(super) fn read_all<S: Script>(conn: &Connection, script: &S) -> Done<S::Outp
     run_all(&*conn.unchecked_transaction()?, script, 0)
 }
 
-/// The rows that `question` finds, as what they are read as.
+/// The rows that `question` finds, converted by its reader.
 pub(super) fn ask<T>(conn: &Connection, question: &Question<T>) -> Done<Vec<T>> {
     let rows = run(conn, &question.query)?;
     Ok(rows.iter().map(question.read).collect::<Result<_, _>>()?)
@@ -40,7 +40,7 @@ pub(super) fn run(conn: &Connection, query: &Query) -> Done<Vec<Row>> {
     Ok(found)
 }
 
-/// By name, since SQLite numbers parameters in the order in which they first appear.
+/// Binds `$1`, `$2` … by name, since SQLite numbers parameters in the order in which they first appear.
 fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Done<()> {
     for (number, value) in (1..).zip(values) {
         if let Some(index) = statement.parameter_index(&format!("${number}"))? {
@@ -57,9 +57,11 @@ fn bind(statement: &mut Statement<'_>, values: &[Value]) -> Done<()> {
 
 pub(super) fn value(stored: ValueRef<'_>) -> Result<Value, Unreadable> {
     Ok(match stored {
+        // SQLite's NULL has no type, and each type of `Value` reads this as absent.
         ValueRef::Null => Value::Int(None),
         ValueRef::Integer(number) => Value::Int(Some(number)),
-        // A damaged text is no text: only what reads it as one fails, not its neighbours.
+        // A damaged text is passed on as bytes. Reading it as text then fails for this column alone,
+        // not for the whole row.
         ValueRef::Text(text) => match std::str::from_utf8(text) {
             Ok(text) => Value::Text(Some(text.to_owned())),
             Err(_) => Value::Bytes(Some(text.to_vec())),

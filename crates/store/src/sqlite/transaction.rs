@@ -26,7 +26,7 @@ use crate::{
     SweepRequest,
 };
 
-/// An open transaction, with the queue as it will stand after it.
+/// An open transaction, with the queue as it will be after the commit.
 pub(super) struct Batch<'a> {
     pub(super) conn: &'a mut Connection,
     /// Its start time.
@@ -39,7 +39,7 @@ pub(super) struct Batch<'a> {
     erases: bool,
 }
 
-/// A position in the records of a transaction.
+/// A position in the recorded changes of a transaction, to which they can be undone.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Mark {
     changes: usize,
@@ -85,6 +85,8 @@ impl<'a> Batch<'a> {
 
     /// The id under which a task is accepted, after those of all others of its project.
     fn next_id(&mut self, project: &str, drawn: TaskId) -> Done<TaskId> {
+        // Ids order a project's list, so each must follow the last one, even within a millisecond or
+        // after the clock was set back.
         if let Some(newest) = self.standing.newest.get_mut(project) {
             *newest = drawn.following(*newest);
             return Ok(*newest);
@@ -97,6 +99,8 @@ impl<'a> Batch<'a> {
     /// A fencing token larger than all others; durable once the transaction is committed.
     fn next_token(&mut self) -> Done<u64> {
         self.standing.token += 1;
+        // Written in the same transaction as the lease. File keys contain the token too, so a token
+        // that a crash let be issued twice would make two runs write the same files.
         rows::set_counter(self.conn, "token", self.standing.token)?;
         Ok(self.standing.token)
     }
@@ -143,7 +147,8 @@ impl<'a> Batch<'a> {
         };
         let project = &before.task.project;
         let Some(after) = transition.after.map(Arc::new) else {
-            // The row contains its charge.
+            // The row contains its charge: `remove` takes it from there, since it also serves rows
+            // that cannot be read as a record. Taken from the effects too, it would count twice.
             let effects = Effects {
                 bytes: 0,
                 tasks: 0,
@@ -159,13 +164,13 @@ impl<'a> Batch<'a> {
         Ok(Ok(Some(after)))
     }
 
-    /// The same for an event that the task's state allows.
+    /// As [`Self::apply`], for an event that the task's state allows; a refusal means damage.
     pub(super) fn expect(&mut self, before: &Record, event: Event) -> Done<Option<Arc<Record>>> {
         self.apply(before, event)?
             .map_err(|refused| Fault::Corrupt(format!("{}: {refused}", before.task.id)))
     }
 
-    /// Removes a row; its idempotency key goes with it.
+    /// Removes a row and, by its foreign key, its idempotency key.
     pub(super) fn remove(&mut self, id: TaskId, seq: i64) -> Done<()> {
         let removed = self
             .conn
@@ -209,6 +214,8 @@ impl<'a> Batch<'a> {
     /// Runs the part of an operation that handles one row. Damage undoes only that part, and is
     /// logged: it must not block the rows after it. Returns nothing in that case.
     pub(super) fn apart<T>(&mut self, part: impl FnOnce(&mut Self) -> Done<T>) -> Done<Option<T>> {
+        // A savepoint undoes the rows, the mark undoes what memory has recorded of them. Both name
+        // the same moment, so nothing may come between these two lines.
         let mark = self.mark();
         self.control("SAVEPOINT part")?;
         let done = part(self);
@@ -271,6 +278,8 @@ impl<'a> Batch<'a> {
         for row in tallies.rows() {
             script::run(self.conn, &tallies::add(&row))?;
         }
+        // An idle store makes many transactions that change nothing. Counting them would write a
+        // row, and so sync the disk, for each.
         if self.conn.total_changes() == rows_before {
             return Ok(self.standing.changes);
         }
@@ -287,13 +296,14 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Keeps the written sums after the commit.
+    /// Takes over the number of changes once it is committed.
     pub(super) const fn settle(&mut self, changes: u64) {
         self.standing.changes = changes;
     }
 
     /// Writes the new usage of the charged projects.
     fn write_usage(&self) -> Done<()> {
+        // One write per project and transaction, however many of its tasks changed.
         let charges = self.charges.iter().filter(|charge| !charge.is_nothing());
         let projects: BTreeSet<&str> = charges.map(|charge| &*charge.project).collect();
         for project in projects {
@@ -322,6 +332,8 @@ impl<'a> Batch<'a> {
         }
         self.endings.truncate(mark.endings);
         self.effects.undo_to(mark.effects);
+        // These ids may belong to tasks that were undone. Tokens and places keep their new values:
+        // a gap in them is harmless, a repetition is not.
         self.standing.newest.clear();
     }
 
@@ -331,7 +343,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// The remembered state.
+/// State that the writer remembers between transactions, so that it need not read it from the file.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     /// Unfinished tasks.
@@ -403,7 +415,7 @@ impl Transaction for Batch<'_> {
         script::run(self.conn, &query)
     }
 
-    /// The writer is the only one that writes.
+    /// Does nothing: no other transaction runs beside this one.
     async fn lock_table(&mut self, _: &'static str) -> Done<()> {
         Ok(())
     }
@@ -503,7 +515,7 @@ impl Transaction for Batch<'_> {
         Batch::insert(self, record)
     }
 
-    /// The whole queue is in memory.
+    /// Always succeeds: the whole queue is in memory.
     async fn reach(&mut self, _: &ClaimRequest, _: Option<LongTasks>) -> Done<bool> {
         Ok(true)
     }
@@ -523,6 +535,7 @@ impl Transaction for Batch<'_> {
     fn claim(&mut self, before: &Arc<Record>, event: Event) -> Done<Option<Arc<Record>>> {
         let claimed = self.apart(|batch| batch.expect(before, event))?;
         if claimed.is_none() {
+            // The next claim would choose the same damaged row first, and so would all after it.
             self.set_aside(before);
         }
         Ok(claimed.flatten())
@@ -534,6 +547,8 @@ impl Transaction for Batch<'_> {
     }
 
     async fn reach_fetches(&mut self, _: &FetchRequest) -> Done<bool> {
+        // Leases and pauses of fetches are in memory only: after a restart all fetches start anew,
+        // so ending one writes nothing.
         for record in self.queue().back(self.now.lease_ms, BACK_MAX) {
             self.expect(&record, Event::FetchDue)?;
         }
@@ -561,7 +576,7 @@ impl Transaction for Batch<'_> {
         Ok(self.queue().running().cloned().collect())
     }
 
-    /// Nobody else can have changed them.
+    /// Returns them unchanged: no other process writes.
     async fn reload_lost(&mut self, lost: Vec<Arc<Record>>) -> Done<HashMap<TaskId, Arc<Record>>> {
         let lost = lost.into_iter();
         Ok(lost.map(|record| (record.task.id, record)).collect())
@@ -655,10 +670,13 @@ pub(super) fn key_binding(conn: &Connection, project: &str, key: &str) -> Done<O
 /// A batch of candidates for [`Postpone`], those that expire last first. One that ended at another
 /// time counts too, without an id.
 fn ended(conn: &Connection, request: &Postpone) -> Done<Vec<(ExpiryCursor, Option<TaskId>)>> {
-    // A single upper bound, so that the index is entered where the last call ended.
+    // A single upper bound, so that the index is entered where the last call ended. The unary plus
+    // keeps the OR away from the indexes, which SQLite would otherwise search once per term.
     let last_ms = request.expires_before_ms().saturating_sub(1);
     let last_ms = last_ms.min(request.below.expires_at_ms);
     let mut found = BTreeMap::new();
+    // One query per phase, merged by the map: `phase IN (...)` would sort all rows of both phases
+    // instead of reading the index of each in order.
     for phase in ["completed", "failed"] {
         let mut query = conn.prepare_cached(
             "SELECT expires_at_ms, seq, id, finished_at_ms FROM tasks WHERE phase = ?1 AND expires_at_ms >= ?2 \

@@ -34,8 +34,11 @@ impl Registry {
     /// Records an announcement; returns whether to write its row.
     pub(super) fn announce(&self, worker: &Announcement, length: Duration, now: Duration) -> bool {
         let mut workers = self.lock();
+        // Here rather than in a sweep: only announcements make the registry grow.
         workers.retain(|_, one| now < one.until);
         let before = workers.remove(&worker.id);
+        // A row of the same contents that is still young need not be written again. Example: a worker
+        // announces itself every 5 s for 20 s each; its row lasts 30 s and is written every 10 s.
         let unchanged = before.filter(|before| before.worker == *worker);
         let written = unchanged
             .and_then(|before| before.written)

@@ -128,6 +128,8 @@ impl Writes {
 
     /// Records the outcome of a write: a store that stays unavailable is logged once.
     pub(super) fn note(&mut self, failure: Option<&Fault>) {
+        // One line at the change of the state, not one per failed commit: a full disk would fill the
+        // log too.
         match (failure, &self.tried) {
             (Some(error), None) => tracing::error!(%error, "store writes failing"),
             (None, Some(_)) => tracing::info!("store writes recovered"),
@@ -144,6 +146,9 @@ impl Writes {
         conn: &Connection,
         queue: &mut Receiver<Box<dyn Job>>,
     ) -> Option<Box<dyn Job>> {
+        // A full disk may get space again while no client writes. Somebody has to try, or a store
+        // that clients see as unavailable would stay so. The queue's blocking receive takes no
+        // timeout, so the thread polls it between the attempts.
         while let Some(tried) = &self.tried {
             match queue.try_recv() {
                 Ok(job) => return Some(job),
@@ -151,7 +156,8 @@ impl Writes {
                 Err(TryRecvError::Empty) if tried.elapsed() < TRY_EVERY => {
                     std::thread::sleep(LOOK_EVERY);
                 }
-                // Not if others have replaced the files.
+                // Another program has replaced the files: a write would go to the old ones, and its
+                // success would prove nothing.
                 Err(TryRecvError::Empty) if !self.memory.is_in_place() => {
                     std::thread::sleep(LOOK_EVERY);
                 }
@@ -221,7 +227,7 @@ struct Committed {
     wrote: bool,
 }
 
-/// A way to run the jobs of a transaction.
+/// How to run the jobs of a transaction: [`run_together`] or [`run_apart`].
 type Run = fn(&mut Batch<'_>, &mut [Box<dyn Job>]) -> Done<Failures>;
 
 /// State of the writer besides its connection.
@@ -261,6 +267,9 @@ impl State {
                 };
                 jobs.push(job);
             }
+            // Group commit: all jobs that queued up during the last sync share the next one. If a
+            // sync takes 5 ms, one job takes 5 ms and so do 500 together. No timer collects them: a
+            // busy writer finds them waiting, and an idle one starts at once.
             while jobs.len() < BATCH_MAX {
                 let Ok(job) = queue.try_recv() else { break };
                 jobs.push(job);
@@ -270,9 +279,9 @@ impl State {
         }
     }
 
-    /// The last writes.
+    /// Makes the last writes: marks the stop as clean, and runs a checkpoint.
     pub(super) fn end(&mut self) {
-        // Not if others have replaced the files.
+        // In replaced files the mark would be lost, or stand in another store.
         if self
             .kept
             .files
@@ -292,9 +301,9 @@ impl State {
         own: &mut VecDeque<Box<dyn Job>>,
     ) {
         let runtime = self.runtime.as_ref().filter(|_| done.len() > 1);
-        let is_urgent = |job: &dyn Job| runtime.is_none() || job.is_urgent();
-        let (urgent, others): (Vec<_>, Vec<_>) =
-            done.into_iter().partition(|(job, _)| is_urgent(&**job));
+        let (urgent, others): (Vec<_>, Vec<_>) = done
+            .into_iter()
+            .partition(|(job, _)| runtime.is_none() || job.is_urgent());
         for (job, failure) in urgent {
             own.extend(job.answer(failure));
         }
@@ -320,14 +329,19 @@ impl State {
         let refusal = self.kept.files.refusal(&self.conn, self.clock.steady());
         self.memory.set_in_place(refusal.is_none());
         if let Some(text) = refusal {
+            // Checked before the transaction, not after it: a commit into a removed file succeeds.
             return jobs.iter().map(|_| Some(unavailable(&text))).collect();
         }
         let watch = Stopwatch::start(&self.clock);
+        // First without savepoints, which cost two statements per job. A transaction with a failing
+        // job is rare; it is rolled back, and runs again with each job in a savepoint of its own.
         let together = self.attempt(jobs, run_together);
         if matches!(&together, Err(Fault::Sql(error)) if is_full(error)) {
             self.kept.files.log.make_room();
         }
         let done = match together {
+            // The disk or another process fails every job alike: one by one, a full queue would
+            // wait out the same timeout a thousand times.
             Err(Fault::Sql(error)) if is_hopeless(&error) => Err(Fault::Sql(error)),
             Err(_) => self.attempt(jobs, run_apart),
             done => done,
@@ -356,6 +370,9 @@ impl State {
 
     /// One transaction. Readers see it after its commit; after a failure nothing has changed.
     fn attempt(&mut self, jobs: &mut [Box<dyn Job>], run: Run) -> Done<Committed> {
+        // Takes the write lock now. A deferred transaction would take it at its first write, where
+        // SQLite fails at once instead of waiting if another process has written meanwhile
+        // (<https://sqlite.org/lang_transaction.html>).
         control(&self.conn, "BEGIN IMMEDIATE")?;
         let rows_before = self.conn.total_changes();
         let mut batch = Batch::new(&mut self.conn, &mut self.standing, self.clock.read());
@@ -377,6 +394,8 @@ impl State {
                 if wrote {
                     self.kept.files.log.committed();
                 }
+                // Before the answers, so that a caller that reads at once sees its own change. The
+                // mark follows the sync: it must never count a change that a crash could take.
                 self.memory.publish(batch.into_changes());
                 self.kept.mark.write(self.standing.changes);
                 Ok(Committed { failures, wrote })
@@ -399,6 +418,7 @@ fn run_together(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failur
 /// Each job in a savepoint, so that failing jobs leave the others alone.
 fn run_apart(batch: &mut Batch<'_>, jobs: &mut [Box<dyn Job>]) -> Done<Failures> {
     let mut failures: Failures = jobs.iter().map(|_| None).collect();
+    // A failed job keeps its error over the restarts, so each restart has one job less.
     for restarts in 0.. {
         let lost = run_each(batch, jobs, &mut failures)?;
         let Some(text) = lost else { break };
@@ -432,6 +452,8 @@ fn run_each(
             if batch.conn.is_autocommit() {
                 return Ok(Some(text));
             }
+            // Memory and database go back together. ROLLBACK TO keeps the savepoint open, so the
+            // RELEASE below serves both cases.
             batch.undo_to(mark);
             control(batch.conn, "ROLLBACK TO job")?;
         }
@@ -466,9 +488,10 @@ fn unavailable(text: &str) -> StoreError {
     StoreError::Unavailable(text.into())
 }
 
-/// The writer and its waiting jobs.
+/// A writer without a thread: the caller's task commits its own job and all others that wait.
 pub(super) struct Spot(Box<Mutex<Desk>>);
 
+/// The writer's state and its waiting jobs.
 struct Desk {
     state: State,
     queue: VecDeque<Box<dyn Job>>,
@@ -480,10 +503,12 @@ impl Spot {
         Self(Box::new(Mutex::new(Desk { state, queue })))
     }
 
-    /// Queues `job`, and returns once it is done. If its caller goes away meanwhile, it is done
+    /// Queues `job`, and returns once it is committed. If the caller goes away meanwhile, the job runs
     /// with the next one.
     async fn serve_with_others(&self, job: Box<dyn Job>) {
         self.desk().queue.push_back(job);
+        // Yields once: tasks that are ready now queue their jobs too, as they would while the
+        // thread syncs. The first to continue commits all; the others find their answers.
         let mut others_came = false;
         poll_fn(|context| {
             if others_came {
