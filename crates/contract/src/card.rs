@@ -2,9 +2,16 @@
 //! document and the table in the docs derive from it; no other code depends on a particular model.
 //! [`crate::record`] defines the file format of a card.
 
-use serde::Serialize;
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
-use crate::size::{AspectRatio, Resolution, Size};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::limits::{
+    MODEL_CHARS_MAX, PIXELS_MAX, REFERENCES_MAX, SECONDS_DEFAULT, SECONDS_MAX, SECONDS_MIN,
+    SIDE_MAX, SIDE_MIN,
+};
+use crate::size::{AspectRatio, Resolution, Size, listed_sizes};
 
 /// A served model.
 #[derive(Clone, Debug, PartialEq)]
@@ -249,10 +256,315 @@ impl Catalog {
     }
 }
 
+/// The built-in cards, one line for each.
+const BUILT_IN: &[&str] = &[
+    include_str!("../cards/kinora-a1.toml"),
+    include_str!("../cards/kinora-b1.toml"),
+];
+
+/// A card in its file format.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CardRecord {
+    /// The identifier that tasks carry.
+    pub id: String,
+    /// Other names under which the model is accepted.
+    #[serde(default)]
+    pub aliases: Vec<String>,
+    /// The engine that serves the model, by its configured name.
+    pub engine: String,
+    /// The built-in card that supplies the omitted fields. Without it, the defaults are every
+    /// listed size, every allowed length, and the engine's features.
+    pub card: Option<String>,
+    /// Allowed sizes; excludes `resolutions` and `aspect_ratios`.
+    pub sizes: Option<Vec<Size>>,
+    /// Only the listed sizes of these resolutions. Empty: all resolutions.
+    #[serde(default)]
+    pub resolutions: Vec<Resolution>,
+    /// Only the listed sizes of these shapes. Empty: all shapes.
+    #[serde(default)]
+    pub aspect_ratios: Vec<AspectRatio>,
+    /// Allowed lengths in seconds; excludes `seconds_min` and `seconds_max`.
+    pub seconds: Option<Vec<u32>>,
+    /// Shortest video in seconds.
+    pub seconds_min: Option<u32>,
+    /// Longest video in seconds.
+    pub seconds_max: Option<u32>,
+    /// Default length in seconds.
+    pub seconds_default: Option<u32>,
+    /// Features beyond text. Features omitted from the table are off.
+    pub features: Option<Features>,
+}
+
+/// The file format of [`Features`]; their public form always has every field.
+#[derive(Deserialize)]
+#[serde(
+    remote = "Features",
+    default = "Features::default",
+    deny_unknown_fields
+)]
+struct FeaturesRecord {
+    text_to_video: bool,
+    first_frame: bool,
+    last_frame: bool,
+    reference_images_max: u32,
+    reference_audios_max: u32,
+    audio_output: bool,
+    auto_duration: bool,
+    negative_prompt: bool,
+    draft: bool,
+    edit: bool,
+}
+
+/// Omitted fields are off, and unknown ones are an error.
+impl<'de> Deserialize<'de> for Features {
+    fn deserialize<D: Deserializer<'de>>(table: D) -> Result<Self, D::Error> {
+        FeaturesRecord::deserialize(table)
+    }
+}
+
+/// Why a record is not a valid card: a sentence without the model's name and without a full stop.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CardError {
+    /// Clients could not send this name, or people could not read it.
+    #[error(
+        "{0:?} is no name for a model: 1 to {MODEL_CHARS_MAX} characters, no control characters, \
+         and no spaces around them"
+    )]
+    Name(String),
+    /// There is no such built-in card.
+    #[error("there is no card '{0}'; there are: {1}")]
+    UnknownCard(String, String),
+    /// The two settings contradict each other.
+    #[error("{0} and {1} exclude each other")]
+    Excluded(&'static str, &'static str),
+    /// The list must not be empty.
+    #[error("{0} is empty")]
+    Empty(&'static str),
+    /// The list contains an entry twice.
+    #[error("{0} names {1} twice")]
+    Twice(&'static str, String),
+    /// The size is not supported.
+    #[error(
+        "the size {0} cannot be served: sides are even and from {SIDE_MIN} to {SIDE_MAX} pixels, and a \
+         frame has at most {PIXELS_MAX}"
+    )]
+    Size(Size),
+    /// The length is out of range or out of order.
+    #[error("{0} must be from {1} to {2}")]
+    Length(&'static str, u32, u32),
+    /// The default is not among the model's lengths.
+    #[error("seconds_default must be one of the lengths that the model makes, and is {0}")]
+    Default(u32),
+    /// The first feature requires the second.
+    #[error("{0} needs {1}")]
+    Needs(&'static str, &'static str),
+    /// More references than a request may carry.
+    #[error("{0} must be at most {REFERENCES_MAX}")]
+    References(&'static str),
+    /// The model could serve no request.
+    #[error("one of text_to_video, first_frame, reference_images_max and edit must be there")]
+    Useless,
+    /// `"auto"` could produce a length that the card does not allow.
+    #[error("auto_duration needs every length from {SECONDS_MIN} to {SECONDS_MAX} s")]
+    Auto,
+    /// The record promises a feature that the engine lacks.
+    #[error("its engine '{0}' cannot do what the features say: {1}")]
+    Engine(String, String),
+}
+
+/// The built-in models, before an operator or an engine restricts them. Parsed once.
+pub fn built_in_cards() -> Vec<ModelCard> {
+    // A test parses every text, so none is skipped here.
+    static CARDS: LazyLock<Vec<ModelCard>> = LazyLock::new(|| {
+        let records = BUILT_IN.iter().filter_map(|text| toml::from_str(text).ok());
+        let cards = records.filter_map(|record: CardRecord| record.card(Features::ALL).ok());
+        cards.collect()
+    });
+    CARDS.clone()
+}
+
+impl CardRecord {
+    /// The card that this record describes, for an engine with the features `engine`.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub fn card(&self, engine: Features) -> Result<ModelCard, CardError> {
+        for name in std::iter::once(&self.id).chain(&self.aliases) {
+            check_name(name)?;
+        }
+        let mut can = self.base(engine)?;
+        can.sizes = self.sizes(can.sizes)?;
+        self.set_lengths(&mut can)?;
+        can.features = self.features(&can, engine)?;
+        Ok(ModelCard {
+            id: self.id.clone(),
+            aliases: self.aliases.clone(),
+            engine: self.engine.clone(),
+            capabilities: can,
+        })
+    }
+
+    /// The defaults for omitted fields.
+    fn base(&self, engine: Features) -> Result<Capabilities, CardError> {
+        let Some(name) = &self.card else {
+            return Ok(Capabilities {
+                sizes: listed_sizes(),
+                seconds_min: SECONDS_MIN,
+                seconds_max: SECONDS_MAX,
+                seconds_default: SECONDS_DEFAULT,
+                seconds: None,
+                features: engine,
+            });
+        };
+        let cards = built_in_cards();
+        let found = cards.iter().find(|card| card.id == *name);
+        found.map(|card| card.capabilities.clone()).ok_or_else(|| {
+            let names: Vec<&str> = cards.iter().map(|card| &*card.id).collect();
+            CardError::UnknownCard(name.clone(), names.join(", "))
+        })
+    }
+
+    /// The sizes; all sizes of the base unless some are named.
+    fn sizes(&self, mut base: Vec<Size>) -> Result<Vec<Size>, CardError> {
+        let Some(sizes) = &self.sizes else {
+            base.retain(|size| {
+                size.named().is_some_and(|(resolution, ratio)| {
+                    has(&self.resolutions, resolution) && has(&self.aspect_ratios, ratio)
+                })
+            });
+            return Ok(base);
+        };
+        if !self.resolutions.is_empty() {
+            return Err(CardError::Excluded("sizes", "resolutions"));
+        }
+        if !self.aspect_ratios.is_empty() {
+            return Err(CardError::Excluded("sizes", "aspect_ratios"));
+        }
+        check_list("sizes", sizes)?;
+        match sizes.iter().find(|size| !is_servable(**size)) {
+            Some(size) => Err(CardError::Size(*size)),
+            None => Ok(sizes.clone()),
+        }
+    }
+
+    /// Replaces the base's lengths.
+    fn set_lengths(&self, can: &mut Capabilities) -> Result<(), CardError> {
+        if let Some(lengths) = &self.seconds {
+            if self.seconds_min.is_some() || self.seconds_max.is_some() {
+                return Err(CardError::Excluded(
+                    "seconds",
+                    "seconds_min and seconds_max",
+                ));
+            }
+            check_list("seconds", lengths)?;
+            let lengths: BTreeSet<u32> = lengths.iter().copied().collect();
+            can.seconds_min = lengths.first().copied().unwrap_or(can.seconds_min);
+            can.seconds_max = lengths.last().copied().unwrap_or(can.seconds_max);
+            within("seconds", can.seconds_min, SECONDS_MIN)?;
+            within("seconds", can.seconds_max, SECONDS_MIN)?;
+            can.seconds = Some(lengths.into_iter().collect());
+        } else {
+            can.seconds_min = self.seconds_min.unwrap_or(can.seconds_min);
+            can.seconds_max = self.seconds_max.unwrap_or(can.seconds_max);
+            within("seconds_min", can.seconds_min, SECONDS_MIN)?;
+            within("seconds_max", can.seconds_max, can.seconds_min)?;
+        }
+        can.seconds_default = match self.seconds_default {
+            Some(wanted) if can.makes(wanted) => wanted,
+            Some(wanted) => return Err(CardError::Default(wanted)),
+            None => can.longest_up_to(can.seconds_default),
+        };
+        Ok(())
+    }
+
+    fn features(&self, base: &Capabilities, engine: Features) -> Result<Features, CardError> {
+        let any_length = (SECONDS_MIN..=SECONDS_MAX).all(|length| base.makes(length));
+        let Some(wanted) = self.features else {
+            let mut can = base.features.restricted_to(engine);
+            can.auto_duration &= any_length;
+            return Ok(can);
+        };
+        check_features(wanted)?;
+        if wanted.auto_duration && !any_length {
+            return Err(CardError::Auto);
+        }
+        let lacking = wanted.beyond(engine);
+        if lacking.is_empty() {
+            return Ok(wanted);
+        }
+        Err(CardError::Engine(self.engine.clone(), lacking.join(", ")))
+    }
+}
+
+/// Checks that a length is at least `min` and at most the maximum of any video.
+fn within(name: &'static str, seconds: u32, min: u32) -> Result<(), CardError> {
+    let is_within = (min..=SECONDS_MAX).contains(&seconds);
+    let error = CardError::Length(name, min, SECONDS_MAX);
+    is_within.then_some(()).ok_or(error)
+}
+
+/// Whether `list` contains `item`; an empty list contains everything.
+fn has<T: PartialEq>(list: &[T], item: T) -> bool {
+    list.is_empty() || list.contains(&item)
+}
+
+fn check_name(name: &str) -> Result<(), CardError> {
+    let is_good = !name.is_empty()
+        && name.chars().count() <= MODEL_CHARS_MAX
+        && name.trim() == name
+        && !name.contains(char::is_control);
+    is_good
+        .then_some(())
+        .ok_or_else(|| CardError::Name(name.to_owned()))
+}
+
+fn check_list<T: Ord + ToString>(name: &'static str, list: &[T]) -> Result<(), CardError> {
+    if list.is_empty() {
+        return Err(CardError::Empty(name));
+    }
+    let mut seen = BTreeSet::new();
+    match list.iter().find(|item| !seen.insert(*item)) {
+        Some(item) => Err(CardError::Twice(name, item.to_string())),
+        None => Ok(()),
+    }
+}
+
+/// Whether frames of this size can be encoded; only such sizes were tested.
+fn is_servable(size: Size) -> bool {
+    let side = |pixels: u32| pixels.is_multiple_of(2) && (SIDE_MIN..=SIDE_MAX).contains(&pixels);
+    side(size.width) && side(size.height) && size.pixels() <= PIXELS_MAX
+}
+
+fn check_features(can: Features) -> Result<(), CardError> {
+    let most = REFERENCES_MAX as u32;
+    if can.last_frame && !can.first_frame {
+        return Err(CardError::Needs("last_frame", "first_frame"));
+    }
+    if can.reference_audios_max > 0 && can.reference_images_max == 0 {
+        let (audios, images) = ("reference_audios_max", "reference_images_max");
+        return Err(CardError::Needs(audios, images));
+    }
+    if can.reference_images_max > most {
+        return Err(CardError::References("reference_images_max"));
+    }
+    if can.reference_audios_max > most {
+        return Err(CardError::References("reference_audios_max"));
+    }
+    if can.text_to_video || can.takes_images() || can.edit {
+        return Ok(());
+    }
+    Err(CardError::Useless)
+}
+
+#[cfg(test)]
+#[path = "card_tests.rs"]
+mod tests;
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::built_in_cards;
+    use crate::card::built_in_cards;
 
     #[test]
     fn a_name_means_one_model() {

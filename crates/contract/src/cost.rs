@@ -2,7 +2,8 @@
 //! the spec alone: it compares tasks and measures nothing.
 
 use crate::size::{AspectRatio, Resolution, Size};
-use crate::spec::{FrameSize, Seconds, VideoSpec};
+use crate::spec::{FrameSize, Inputs, Seconds, VideoSpec};
+use crate::task::{State, Task};
 
 /// Work common to every task: opening, muxing, publishing.
 const BASE: u64 = 10;
@@ -43,11 +44,63 @@ impl VideoSpec {
     }
 }
 
+/// Numbers, identifiers, field names and three signed URLs.
+const FIXED_BYTES: usize = 2048;
+
+/// An upper estimate of the task object's JSON (with URLs of up to a few hundred characters), and
+/// of the reference URLs held while it is written.
+pub fn listed_bytes(task: &Task) -> usize {
+    let spec = &task.spec;
+    let metadata = task.metadata.iter();
+    let failure = match &task.state {
+        // Sent twice: as `error` and as `fail_reason`.
+        State::Failed(failure) => 2 * json_bytes(&failure.message),
+        _ => 0,
+    };
+    let warnings = task.warnings.iter();
+    let warnings = warnings.map(|one| json_bytes(&one.code) + json_bytes(&one.message) + 24);
+    FIXED_BYTES
+        + json_bytes(&spec.prompt)
+        + spec.negative_prompt.as_ref().map_or(0, String::len)
+        + metadata
+            .map(|(key, value)| json_bytes(key) + json_bytes(value) + 6)
+            .sum::<usize>()
+        + failure
+        + warnings.sum::<usize>()
+        + input_bytes(&spec.inputs)
+}
+
+fn input_bytes(inputs: &Inputs) -> usize {
+    match inputs {
+        Inputs::Text => 0,
+        Inputs::Frames { first, last } => first.len() + last.as_ref().map_or(0, String::len),
+        Inputs::References { images, audios } => images.iter().chain(audios).map(String::len).sum(),
+    }
+}
+
+/// The length of `text` within the quotes of a JSON string.
+fn json_bytes(text: &str) -> usize {
+    // Most texts need no escapes; a loop without branches checks many bytes at a time.
+    let mut has_escapes = false;
+    for byte in text.as_bytes() {
+        has_escapes |= (*byte < 0x20) | (*byte == b'"') | (*byte == b'\\');
+    }
+    if !has_escapes {
+        return text.len();
+    }
+    text.bytes()
+        .map(|byte| match byte {
+            b'"' | b'\\' | b'\n' | b'\r' | b'\t' | 0x08 | 0x0c => 2,
+            0..0x20 => 6,
+            _ => 1,
+        })
+        .sum()
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::spec::{Inputs, SPEC_VERSION};
-
     use super::*;
+    use crate::spec::{Inputs, SPEC_VERSION};
 
     fn spec(seconds: Seconds, frame: FrameSize) -> VideoSpec {
         VideoSpec {
@@ -85,5 +138,19 @@ mod tests {
         assert!(draft.cost() < 50, "{}", draft.cost());
         let adaptive = FrameSize::Adaptive(Resolution::P720);
         assert_eq!(spec(Seconds::Auto, adaptive).cost(), 186);
+    }
+
+    #[test]
+    fn escapes_count_as_they_are_written() {
+        for text in [
+            "",
+            "plain",
+            "\"\\\n\r\t\u{8}\u{c}",
+            "\0\u{1}\u{1f}\u{7f}",
+            "é夜🌊",
+        ] {
+            let written = serde_json::to_string(text).unwrap();
+            assert_eq!(json_bytes(text), written.len() - 2, "{written}");
+        }
     }
 }

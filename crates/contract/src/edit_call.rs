@@ -133,8 +133,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::card::built_in_cards;
     use crate::form::Form;
-    use crate::record::built_in_cards;
 
     fn fields(value: Value) -> Map<String, Value> {
         let Value::Object(fields) = value else {

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::error::Failure;
-use crate::priority::Priority;
+use crate::error::Warning;
 use crate::spec::{FrameSize, Seconds};
+use crate::task::Priority;
 use crate::task::{State, Status, Task};
 use crate::time::UnixMs;
-use crate::warning::Warning;
 
 /// A video task as clients see it. Fields without a value are omitted.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -8,10 +8,10 @@ use crate::limits::{
     METADATA_KEY_CHARS_MAX, METADATA_PAIRS_MAX, METADATA_VALUE_CHARS_MAX,
     NEGATIVE_PROMPT_CHARS_MAX, PROMPT_CHARS_MAX, SEED_MAX,
 };
-use crate::priority::Priority;
 use crate::request::{FIELDS, FieldKey, SecondsField, SubmitRequest};
 use crate::size::{AspectRatio, Resolution, Size};
 use crate::spec::{FrameSize, Seconds};
+use crate::task::Priority;
 
 /// Default of `edit_strength`.
 pub(crate) const EDIT_STRENGTH_DEFAULT: f64 = 0.6;

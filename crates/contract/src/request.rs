@@ -14,11 +14,11 @@ use sha2::{Digest, Sha256};
 use crate::card::Features;
 use crate::error::{ErrorCode, Refusal};
 pub use crate::fields::SecondsField;
+use crate::fields::unknown_field;
 use crate::fields::{
     self, FLAG, INPUT_REFERENCE, INTEGER, Kind, NEVER_SUPPORTED, NUMBER, PAIRS, PRIORITY, PROSE,
     SECONDS, TEXT, URL, URLS,
 };
-use crate::hints::unknown_field;
 use crate::json;
 
 /// The rules for a field. [`crate::combine`] checks them.

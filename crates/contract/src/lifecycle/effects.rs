@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::id::TaskId;
-use crate::lifecycle::ending::Ending;
 use crate::lifecycle::files::{keeps_references, reference_keys};
 use crate::lifecycle::record::Record;
+use crate::lifecycle::tally::Ending;
 use crate::task::State;
 use crate::time::UnixMs;
 

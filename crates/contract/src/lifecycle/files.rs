@@ -1,7 +1,7 @@
 //! The blob keys of all files; no other code knows their layout. The worker uses them to store
 //! files, and the store records them as garbage in the transaction that makes them useless.
 
-use super::lease::Lease;
+use super::event::Lease;
 use crate::id::TaskId;
 use crate::spec::{Reference, VideoSpec};
 use crate::task::{State, Task};

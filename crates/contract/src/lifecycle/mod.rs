@@ -5,23 +5,22 @@
 
 mod deaths;
 mod effects;
-mod ending;
 mod event;
 mod files;
-mod lease;
 mod record;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod transition;
 
 pub use deaths::{Verdict, judge_death, runs_alone};
 pub use effects::{CallOff, Effects, Hints};
-pub use ending::Ending;
+pub use event::{Attempt, Held, Lease, LeaseLost};
 pub use event::{Event, FetchOutcome, Outcome, Refused, Renewal};
 pub use files::{
     MARKS, TASK_FILES, kept_reference_keys, mark_key, names_file, reference_keys,
     reference_keys_of, task_of_file,
 };
-pub use lease::{Attempt, Held, Lease, LeaseLost};
 pub use record::{Record, References};
+pub use tally::{Ending, Tally};
 pub use transition::Transition;

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::event::{Held, Lease, LeaseLost};
 use super::files::{keeps_references, reference_allowance};
-use super::lease::{Held, Lease, LeaseLost};
 use crate::spec::Inputs;
 use crate::task::{State, Task};
 use crate::time::LeaseMs;

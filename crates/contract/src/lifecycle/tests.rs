@@ -12,7 +12,7 @@ use self::fixtures::{
     fetch_failed, finish, lost, records, released, renewed, running, task, waiting,
 };
 use super::*;
-use crate::tally::Tally;
+use crate::lifecycle::tally::Tally;
 use crate::task::{Phase, State};
 
 /// Each event, with the names of the states that allow it.

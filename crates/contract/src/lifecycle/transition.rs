@@ -2,8 +2,8 @@
 
 use super::deaths::Verdict;
 use super::effects::Effects;
+use super::event::{Attempt, Held, LeaseLost};
 use super::event::{Event, FetchOutcome, Outcome, Refused, Renewal};
-use super::lease::{Attempt, Held, LeaseLost};
 use super::record::{Record, References};
 use crate::error::{Failure, FailureCode};
 use crate::task::{State, Task};

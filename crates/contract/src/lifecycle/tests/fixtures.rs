@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::super::*;
 use crate::error::FailureCode;
-use crate::priority::Priority;
 use crate::spec::{FrameSize, Inputs, SPEC_VERSION, Seconds, VideoSpec};
+use crate::task::Priority;
 use crate::task::{Artifact, State, StoredFile, Task};
 use crate::{Failure, Size, TaskId};
 
