@@ -1,5 +1,5 @@
-//! The traits of the store's audiences, implemented once for every database: each method runs an
-//! operation, asks a question, or reads what the database keeps at hand.
+//! The audience traits, implemented once for all databases. Each method runs an operation, asks a
+//! question, or reads data that the database has at hand; rules are in the operations, not here.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use kinora_contract::{Failure, Reading, Task, TaskId, UnixMs};
 use tokio::sync::watch;
 
 use crate::backend::{Backend, Tables};
-use crate::lease::{LeaseAction, LeasedChange};
 use crate::operations::cancel::Cancel;
+use crate::operations::cancel::Delete;
 use crate::operations::chores::SettleChores;
+use crate::operations::chores::TrimDeliveries;
+use crate::operations::claim::ChargeReferences;
 use crate::operations::claim::IsClaimable;
-use crate::operations::delete::Delete;
-use crate::operations::deliveries::TrimDeliveries;
-use crate::operations::references::ChargeReferences;
 use crate::operations::submit::{Submit, Submitted};
 use crate::tables::keys::{AddFirstKey, AddKey, RevokeKey, RotateKey};
-use crate::tables::secrets::{KeepSigningKey, ReplaceSigningKey, signing_key};
-use crate::tables::{keys, tallies, webhooks};
+use crate::tables::keys::{KeepSigningKey, ReplaceSigningKey, signing_key};
+use crate::tables::{keys, operators, webhooks};
+use crate::work::{LeaseAction, LeasedChange};
 use crate::{
     Actor, ApiKey, Attempt, Cancellation, Changes, Chore, ChoreDone, ChoreRequest, Chores, Claim,
     ClaimRequest, Counts, Deletion, Deliveries, Delivery, DeliveryDone, DeliveryRequest,
@@ -50,6 +50,8 @@ impl<B: Backend> Tasks for B {
         let estimates = self.estimates();
         let (project, bounds) = (new.project.clone(), new.bounds);
         let now_ms = self.process_ms();
+        // A refused client was told when to return. Until then its place counts as taken for all
+        // others; otherwise those that never wait would take every place that becomes free.
         let reserved = estimates.reserved(&project, now_ms);
         Ok(match self.commit(Submit { new, reserved }).await? {
             Submitted::Accepted(record) => {
@@ -59,6 +61,7 @@ impl<B: Backend> Tasks for B {
             Submitted::Replayed(record) => Insertion::Replayed(record.task.clone()),
             Submitted::KeyReused => Insertion::KeyReused,
             Submitted::Refused(full) => {
+                // Only a refusal needs the estimates, so an accepted submit pays nothing for them.
                 self.refresh_estimates().await?;
                 estimates.refuse(&project, now_ms, bounds, full)
             }
@@ -92,8 +95,10 @@ impl<B: Backend> Tasks for B {
     async fn positions(&self, ids: &[TaskId]) -> Result<Vec<Option<u64>>, StoreError> {
         self.refresh_estimates().await?;
         let records = self.find_waiting(ids).await?;
-        let position = |record: Option<Arc<Record>>| self.estimates().position(&*record?);
-        Ok(records.into_iter().map(position).collect())
+        let positions = records
+            .into_iter()
+            .map(|record| self.estimates().position(&*record?));
+        Ok(positions.collect())
     }
 
     async fn glance(&self, ids: &[TaskId]) -> Result<Vec<Option<Glance>>, StoreError> {
@@ -167,7 +172,8 @@ async fn change<B: Backend>(
 #[async_trait]
 impl<B: Backend> Work for B {
     async fn take_fetches(&self, request: FetchRequest) -> Result<Vec<Fetch>, StoreError> {
-        // Asked after every submit, usually without any.
+        // The fetch stage asks after every submit, and most submits have no references: answer from
+        // memory instead of running a transaction.
         if !self.may_fetch() {
             return Ok(Vec::new());
         }
@@ -184,12 +190,15 @@ impl<B: Backend> Work for B {
     }
 
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        // The request says which models this worker claims together and how many slots it has,
+        // which is all that the estimates know of workers.
         self.estimates().learn(&request);
         self.commit(request).await
     }
 
     async fn has_claimable(&self, request: &ClaimRequest) -> Result<bool, StoreError> {
-        // Usually nothing waits, which is cheaper to see than what a claim would lead to.
+        // An idle worker asks often and usually nothing waits. That is cheap to see; the turns, shares and
+        // holds that a claim obeys are not.
         Ok(self.may_claim(&request.models).await?
             && self.commit(IsClaimable(request.clone())).await?)
     }
@@ -267,6 +276,8 @@ impl<B: Backend> Chores for B {
     }
 
     async fn sweep(&self, request: SweepRequest) -> Result<Swept, StoreError> {
+        // Sweeps run regularly in one of the processes anyway: a good moment for writes that nobody
+        // waits for.
         self.write_key_uses().await;
         self.commit(request).await
     }
@@ -288,8 +299,8 @@ impl<B: Backend> Chores for B {
         ids: &[TaskId],
     ) -> Result<Vec<Result<Option<Arc<Task>>, StoreError>>, StoreError> {
         let found = self.find_all(ids).await?.into_iter();
-        let task = |record: Option<Arc<Record>>| record.map(|record| record.task.clone());
-        Ok(found.map(|record| record.map(task)).collect())
+        let tasks = found.map(|found| Ok(found?.map(|record| record.task.clone())));
+        Ok(tasks.collect())
     }
 
     fn identity(&self) -> u64 {
@@ -300,7 +311,7 @@ impl<B: Backend> Chores for B {
 #[async_trait]
 impl<B: Backend> Operations for B {
     async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
-        self.ask(tallies::sums(request)).await
+        self.ask(operators::sums(request)).await
     }
 
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {
@@ -327,6 +338,7 @@ impl<B: Backend> Secrets for B {
 impl<T: Tables> KeyStore for T {
     async fn add_key(&self, key: NewKey, by: &Actor) -> Result<ApiKey, StoreError> {
         let added = self.run(AddKey(key, by.clone())).await;
+        // Even after an error: the change may be committed although its answer was lost.
         self.forget_keys();
         added
     }
@@ -400,7 +412,8 @@ impl<B: Backend> Deliveries for B {
     }
 
     async fn trim_deliveries(&self) -> Result<u64, StoreError> {
-        // Found by a reader, so that the writer only removes.
+        // A reader searches, so that the writer, which every submit waits for, only removes. Deliveries that
+        // change in between are checked again by the removal.
         let excess = self.ask(webhooks::excess(B::DIALECT)).await?;
         if excess.is_empty() {
             return Ok(0);

@@ -14,20 +14,21 @@ use std::sync::Arc;
 use kinora_contract::lifecycle::{Event, Record, Refused};
 use kinora_contract::{Phase, Reading, TaskId, UnixMs};
 
-use crate::lease::LeasedChange;
+use crate::changes::Signals;
 use crate::present::Present;
-use crate::queue::{Index, QueueEstimates, alone};
-use crate::signals::Signals;
+use crate::queue::{Index, QueueEstimates, claiming};
 use crate::sql::{Dialect, Query, Question, Row, Script, Unreadable};
 use crate::tables::keys;
-use crate::task::Load;
+use crate::tasks::Load;
+use crate::work::LeasedChange;
 use crate::{
     ApiKey, Callback, ClaimRequest, Counts, Ended, EndedRequest, ExpiryCursor, FetchRequest,
     Glance, Idempotency, Lease, LongTasks, Overview, Page, PageRequest, Postpone, StoreError,
     SweepRequest, Usage,
 };
 
-/// A change of the store in one transaction. It may run several times: each run starts from the
+/// A change of the store in one transaction. It may run several times (after a lost connection, or
+/// by itself after the group that it shared a transaction with has failed): each run starts from the
 /// stored state, because a failed transaction leaves nothing behind.
 pub(crate) trait Operation: Send + Sync + 'static {
     type Output: Send + 'static;
@@ -35,22 +36,23 @@ pub(crate) trait Operation: Send + Sync + 'static {
     /// Adds the rows that [`Operation::apply`] will look for.
     fn needs(&self, _needs: &mut Needs) {}
 
-    /// Approximate number of bytes that it sends to a server, if they may be many.
+    /// Approximate number of bytes that the operation sends to a server, if they may be many.
     fn bytes(&self) -> usize {
         0
     }
 
-    /// Which of a server's connections carries it.
+    /// The connection of a server that carries the operation.
     fn channel(&self) -> Channel<'_> {
         Channel::Changes
     }
 
-    /// Whether a client waits for it, who is told after a while that a server does not answer.
+    /// Whether a client waits for the answer. The call fails then if a server does not answer within
+    /// [`kinora_contract::limits::STORE_ANSWER_SECONDS`].
     fn has_client(&self) -> bool {
         false
     }
 
-    /// Whether the answer must not wait for the runtime in which the store was opened.
+    /// Whether the answer must arrive even while the runtime in which the store was opened is blocked.
     fn is_urgent(&self) -> bool {
         false
     }
@@ -61,13 +63,14 @@ pub(crate) trait Operation: Send + Sync + 'static {
         tx: &mut T,
     ) -> impl Future<Output = Result<Self::Output, T::Fault>> + Send;
 
-    /// The changes that give back what the caller was granted, if it has gone before the answer.
+    /// The changes that return the grants of this output to the queue, for a caller that has gone
+    /// before the answer.
     fn unclaimed(_output: Self::Output) -> Vec<LeasedChange> {
         Vec::new()
     }
 }
 
-/// A connection of a server: the kinds of work are apart, so that none delays another.
+/// A connection of a server. Each kind of work has its own, so that none delays another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Channel<'a> {
     /// Accepts tasks of this project.
@@ -102,7 +105,7 @@ pub(crate) trait TransactionFault:
     /// Stored data cannot be read or is inconsistent; a retry is useless.
     fn corrupt(text: String) -> Self;
 
-    /// What cannot be read, if that is the fault.
+    /// The description of the damage, if stored data is at fault.
     fn damage(&self) -> Option<&str>;
 }
 
@@ -113,7 +116,8 @@ pub(crate) struct KeyBinding {
     pub(crate) task: TaskId,
 }
 
-/// A transaction of a database, as operations use it.
+/// A transaction of a database, as operations use it. The calls that may send a statement to a server
+/// are `async`.
 pub(crate) trait Transaction: Send {
     type Fault: TransactionFault;
 
@@ -231,7 +235,8 @@ pub(crate) trait Transaction: Send {
     /// A fencing token larger than all others.
     fn next_token(&mut self) -> Result<u64, Self::Fault>;
 
-    /// Claims a task by `event`. Returns `None` for a damaged row, which no claim will see again.
+    /// Claims a task by `event`. Returns `None` for a damaged row, which is out of the reach of later
+    /// claims then.
     fn claim(
         &mut self,
         before: &Arc<Record>,
@@ -239,7 +244,7 @@ pub(crate) trait Transaction: Send {
     ) -> Result<Option<Arc<Record>>, Self::Fault>;
 
     /// Records that a task waits to run alone.
-    fn wait_alone(&mut self, next: alone::Next) -> Result<(), Self::Fault>;
+    fn wait_alone(&mut self, next: claiming::Next) -> Result<(), Self::Fault>;
 
     /// Ends the pauses and leases of fetches that are over, and makes the tasks visible that may be
     /// fetched next ([`Transaction::fetchable`]). Returns whether there are any.
@@ -292,15 +297,15 @@ pub(crate) trait Transaction: Send {
         limit: usize,
     ) -> impl Future<Output = Result<Vec<TaskId>, Self::Fault>> + Send;
 
-    /// Loads a batch of ended tasks to postpone, those that expire last first; `None` stands for one
-    /// that is not meant or cannot be read.
+    /// Loads a batch of ended tasks to postpone, those that expire last first. `None` stands for a task
+    /// that the request does not concern, or that cannot be read.
     #[allow(clippy::type_complexity)]
     fn postponable(
         &mut self,
         request: &Postpone,
     ) -> impl Future<Output = Result<Vec<(ExpiryCursor, Option<Arc<Record>>)>, Self::Fault>> + Send;
 
-    /// Removes what only this database keeps, and is old.
+    /// Removes old data of tables that only this database has.
     fn sweep_own(&mut self) -> impl Future<Output = Result<(), Self::Fault>> + Send;
 
     // Chores and deliveries.
@@ -316,6 +321,8 @@ impl<S: Script> Operation for S {
     type Output = S::Output;
 
     async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<S::Output, T::Fault> {
+        // The statements are known before any of them has run, so a script needs no rows loaded:
+        // `needs` stays empty, and the lock is all that it waits for.
         if let Some(table) = self.locked_table() {
             tx.lock_table(table).await?;
         }
@@ -338,10 +345,10 @@ pub(crate) trait Tables: std::fmt::Debug + Send + Sync + 'static {
     /// Makes a change in one transaction.
     fn run<S: Script>(&self, script: S) -> impl Answer<S::Output>;
 
-    /// The key with this hash. A serving process remembers it for a moment, and records its use.
+    /// The key with this hash. A serving process caches it for a moment, and records its use.
     fn find_key(&self, sha256: &[u8; 32], _now_ms: UnixMs) -> impl Answer<Option<Arc<ApiKey>>> {
-        let asked = self.ask(keys::find(sha256));
-        async move { Ok(asked.await?.pop().map(Arc::new)) }
+        let answer = self.ask(keys::find(sha256));
+        async move { Ok(answer.await?.pop().map(Arc::new)) }
     }
 
     /// All keys, oldest first.
@@ -365,13 +372,13 @@ pub(crate) trait Backend: Tables {
     /// Both clocks of the store.
     fn clock(&self) -> impl Answer<Reading>;
 
-    /// The wall time of this process, for what it remembers by itself.
+    /// The wall time of this process, for state that only this process has.
     fn process_ms(&self) -> UnixMs;
 
-    /// What wakes the waiting parts of this process.
+    /// The counters that wake the waiting parts of this process.
     fn signals(&self) -> &Signals;
 
-    /// Where tasks stand in the queue.
+    /// The estimates of queue positions and waiting times.
     fn estimates(&self) -> &QueueEstimates;
 
     /// Brings [`Backend::estimates`] up to date with other processes.
@@ -391,7 +398,7 @@ pub(crate) trait Backend: Tables {
 
     // Tasks.
 
-    /// The task as it is now; it is read in the share of `project`.
+    /// The task as it is now. The read counts against the read capacity of `project`.
     fn find(&self, project: Option<&str>, id: TaskId) -> impl Answer<Option<Arc<Record>>>;
 
     /// Like [`Backend::find`], but may return a slightly older state of an unfinished task.
@@ -449,7 +456,7 @@ pub(crate) trait Backend: Tables {
 
     // Upkeep.
 
-    /// Writes when keys were used last. They are only exact to a minute, so a failure is ignored.
+    /// Writes the last uses of keys. They are exact only to a minute, so a failure is ignored.
     fn write_key_uses(&self) -> impl Future<Output = ()> + Send;
 }
 

@@ -1,14 +1,16 @@
-//! Changes of tasks for clients that wait for one: hints that name changed tasks, and short answers
-//! for frequent queries. A hint only shortens the wait; correctness relies on the answers.
+//! News of changes: hints that name changed tasks, counters that wake the waiting parts of this
+//! process, and short answers for frequent queries. A hint only shortens a wait and may be lost;
+//! correctness relies on the answers, and polling must be enough.
 
+use kinora_contract::lifecycle::Hints;
 use kinora_contract::{Status, Task, TaskId, UnixMs};
-use tokio::sync::broadcast;
+use tokio::sync::{broadcast, watch};
 
 /// Maximum number of changes that a slow follower may lag behind; beyond it, the follower only
 /// learns that some were missed.
 const BEHIND_MAX: usize = 1_024;
 
-/// The short state of a task. Clients learn of each change of it.
+/// The short state of a task. [`Changes`] reports each change of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Glance {
     /// The task.
@@ -65,13 +67,15 @@ pub struct Ended {
     pub now_ms: UnixMs,
 }
 
-/// Maximum delay between the recorded time of a change and its report: its transaction and, if
-/// another process stores it, the notification, or the check that finds what the notification
-/// missed.
+/// Maximum delay between the recorded time of a change and its report. It covers the transaction
+/// and, for a change by another process, the notification, or the periodic check that finds the
+/// changes whose notification was lost.
 pub(crate) const UNDER_WAY_MS: u64 = 60_000;
 
 /// The start of the period to report when the client asks for `since_ms`.
 pub(crate) const fn ended_from(since_ms: UnixMs, now_ms: UnixMs) -> UnixMs {
+    // The client got that time from this store, before its clock was set back: tasks may have ended
+    // at any time since.
     if since_ms > now_ms { 0 } else { since_ms }
 }
 
@@ -93,6 +97,8 @@ impl Changes {
     pub async fn next(&mut self) -> TaskChange {
         match self.0.recv().await {
             Ok(change) => change,
+            // The ring has overwritten changes that this follower had not read. It asks for the
+            // state of all its tasks then, so none is missed.
             Err(broadcast::error::RecvError::Lagged(_)) => TaskChange::Unknown,
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
         }
@@ -128,5 +134,34 @@ impl Followers {
     pub(crate) fn tell(&self, change: TaskChange) {
         // An error means that there are no followers.
         let _ = self.0.send(change);
+    }
+}
+
+/// Counters that advance, and those who follow changes of tasks.
+#[derive(Debug, Default)]
+pub(crate) struct Signals {
+    /// A task may be ready to claim or to fetch.
+    pub(crate) work: watch::Sender<u64>,
+    /// A lease was withdrawn.
+    pub(crate) withdrawn: watch::Sender<u64>,
+    /// A task has ended.
+    pub(crate) ended: watch::Sender<u64>,
+    pub(crate) followers: Followers,
+}
+
+impl Signals {
+    /// Advances the counters that these hints concern.
+    pub(crate) fn wake(&self, hints: Hints) {
+        for (is_concerned, counter) in [
+            (hints.work, &self.work),
+            (hints.withdrawn, &self.withdrawn),
+            (hints.ended, &self.ended),
+        ] {
+            if is_concerned {
+                // Receivers look only whether the counter moved, so its value may wrap. A receiver
+                // that was not waiting sees the move at its next wait.
+                counter.send_modify(|count| *count = count.wrapping_add(1));
+            }
+        }
     }
 }

@@ -1,12 +1,15 @@
 //! The store's interface for cleaning up: expiry, and work to do elsewhere.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use kinora_contract::lifecycle::CallOff;
-use kinora_contract::{Reading, Task, TaskId};
+use kinora_contract::lifecycle::{CallOff, Event, Record, Verdict};
+use kinora_contract::{LeaseMs, Phase, Reading, Task, TaskId, UnixMs};
 
-use crate::{ExpiryCursor, Postpone, Reads, StoreError, SweepRequest, Swept};
+use crate::present::Present;
+use crate::queue::claiming::Company;
+use crate::{Reads, StoreError};
 
 /// Maximum time until a chore is due: longer than every lease and pause.
 pub(crate) const AHEAD_MS_MAX: u64 = 2 * 60 * 60 * 1000;
@@ -145,5 +148,287 @@ impl Chore {
             chore: self,
             again_after_ms: Some(after_ms),
         }
+    }
+}
+
+/// Parameters of a sweep.
+#[derive(Clone, Copy, Debug)]
+pub struct SweepRequest {
+    /// The current time by the store's wall clock ([`crate::Chores::clock`]), if the caller trusts
+    /// that reading. Without it no result expires, no tombstone or idempotency key is removed, and
+    /// no wait is too long.
+    pub due_ms: Option<UnixMs>,
+    /// How much longer idempotency keys stay bound, in milliseconds: the amount that the wall clock
+    /// was set forward within the lifetime of a key.
+    pub keys_kept_ms: u64,
+    /// How far back waiting counts.
+    pub waiting_from: WaitingFrom,
+    /// After this many attempts a lost task fails.
+    pub attempts_max: u32,
+    /// Length of the leases of runs, in milliseconds.
+    pub lease_ms: u64,
+    /// Ignores running tasks: for the time after an outage of the store, during which leases could
+    /// not be renewed.
+    pub spares_leases: bool,
+    /// A task that has waited this long for its first worker fails with `task_expired`; `None`: no
+    /// limit.
+    pub waiting_ms_max: Option<u64>,
+    /// How long to keep a task that fails in this sweep.
+    pub retention_ms: u64,
+    /// How long after its creation to keep a task that cannot be read, so that its end is not known: as long as any.
+    pub unreadable_ms: u64,
+    /// How long requests for an expired task get 410.
+    pub tombstone_ms: u64,
+    /// Maximum number of rows of each kind, so that a sweep never blocks submits for long.
+    pub batch: usize,
+}
+
+/// A task created before `created_before_ms`, by a clock that has been corrected since, counts as
+/// created at `from_ms`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WaitingFrom {
+    /// The tasks that this applies to.
+    pub created_before_ms: UnixMs,
+    /// The start of their wait.
+    pub from_ms: UnixMs,
+}
+
+/// Part of a sweep: rows of one kind, handled in a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Running tasks whose leases have expired: [`SweepRequest::lost`].
+    Leases,
+    /// Tasks that have waited too long at this time: [`SweepRequest::late`].
+    Waiting { now_ms: UnixMs },
+    /// Tombstones that expired at this time or before: they are removed.
+    Tombstones { until_ms: UnixMs },
+    /// Results (or failures) of this phase that expire at this time or before.
+    Results { phase: Phase, now_ms: UnixMs },
+    /// Idempotency keys bound until this time or before: they become free.
+    Keys { until_ms: UnixMs },
+}
+
+impl SweepRequest {
+    /// The parts of the sweep, in order: all but the leases depend on the wall clock, if it is
+    /// trusted. Tombstones come before results, so that no task takes both steps in one sweep.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let leases = (!self.spares_leases).then_some(Part::Leases);
+        let Some(now_ms) = self.due_ms else {
+            return leases.into_iter().collect();
+        };
+        let tombstones = now_ms.checked_sub(self.tombstone_ms);
+        let keys = now_ms.checked_sub(self.keys_kept_ms);
+        let results = |phase| Some(Part::Results { phase, now_ms });
+        let parts = [
+            leases,
+            Some(Part::Waiting { now_ms }),
+            tombstones.map(|until_ms| Part::Tombstones { until_ms }),
+            results(Phase::Completed),
+            results(Phase::Failed),
+            keys.map(|until_ms| Part::Keys { until_ms }),
+        ];
+        parts.into_iter().flatten().collect()
+    }
+
+    /// A batch of those running tasks whose leases have expired, earliest first. Each is judged by
+    /// all tasks that ran at the deaths, before any of them changes.
+    pub(crate) fn lost<'a>(
+        &self,
+        running: impl Iterator<Item = &'a Arc<Record>>,
+        now: &Present,
+    ) -> Vec<(Arc<Record>, Verdict)> {
+        let running: Vec<_> = running.collect();
+        let company = Company::of(running.iter().map(|record| &***record));
+        let ends_ms = |record: &Record| -> LeaseMs {
+            let held = record.lease.as_ref();
+            held.map_or(0, |held| held.ends_ms)
+        };
+        let lost = running.into_iter();
+        let lost = lost.filter(|record| now.is_over(ends_ms(record), self.lease_ms));
+        let mut lost: Vec<_> = lost.cloned().collect();
+        lost.sort_by_key(|record| (ends_ms(record), record.seq));
+        lost.truncate(self.batch);
+        let judged = |record: Arc<Record>| {
+            let verdict = company.judge(&record, self.attempts_max);
+            (record, verdict)
+        };
+        lost.into_iter().map(judged).collect()
+    }
+
+    /// The event for a task whose lease has expired.
+    pub(crate) const fn worker_lost(&self, verdict: Verdict, now_ms: UnixMs) -> Event {
+        Event::WorkerLost {
+            verdict,
+            now_ms,
+            retention_ms: self.retention_ms,
+        }
+    }
+
+    /// A batch of those tasks that have waited too long for their first worker, oldest first.
+    pub(crate) fn late<'a>(
+        &self,
+        unfinished: impl Iterator<Item = &'a Arc<Record>>,
+        now_ms: UnixMs,
+    ) -> Vec<Arc<Record>> {
+        let Some(before_ms) = self.late_before_ms(now_ms) else {
+            return Vec::new();
+        };
+        let is_late = |record: &&Arc<Record>| {
+            record.awaits_first_worker()
+                && self.waiting_from.since_ms(record.task.created_at_ms) <= before_ms
+        };
+        let mut late: Vec<_> = unfinished.filter(is_late).cloned().collect();
+        late.sort_by_key(|record| record.seq);
+        late.truncate(self.batch);
+        late
+    }
+
+    /// Tasks that have waited since this time or earlier are late.
+    fn late_before_ms(&self, now_ms: UnixMs) -> Option<UnixMs> {
+        self.waiting_ms_max.and_then(|max| now_ms.checked_sub(max))
+    }
+
+    /// Ranges of creation times of late tasks: by a clock that was corrected, and by the current
+    /// one. For stores that search by an index.
+    pub(crate) fn late_creations(&self, now_ms: UnixMs) -> Option<[Range<UnixMs>; 2]> {
+        let end_ms = self.late_before_ms(now_ms)?.saturating_add(1);
+        let from = &self.waiting_from;
+        let corrected = match from.from_ms < end_ms {
+            true => 0..end_ms.min(from.created_before_ms),
+            false => 0..0,
+        };
+        Some([corrected, from.created_before_ms..end_ms])
+    }
+
+    /// The event for a task that has waited too long.
+    pub(crate) const fn waited_too_long(&self, now_ms: UnixMs) -> Event {
+        Event::WaitedTooLong {
+            now_ms,
+            retention_ms: self.retention_ms,
+        }
+    }
+}
+
+impl WaitingFrom {
+    /// The start of the wait of a task that was created at this time.
+    fn since_ms(&self, created_at_ms: UnixMs) -> UnixMs {
+        if created_at_ms < self.created_before_ms {
+            created_at_ms.max(self.from_ms)
+        } else {
+            created_at_ms
+        }
+    }
+}
+
+/// The ended tasks to keep longer, because a clock that has been corrected since set their time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Postpone {
+    /// The tasks that ended at this time or later.
+    pub from_ms: UnixMs,
+    /// The tasks that ended before this time.
+    pub before_ms: UnixMs,
+    /// The added time.
+    pub by: Postponed,
+    /// How long ended tasks are kept, in milliseconds.
+    pub retention_ms: u64,
+    /// The tasks that expire before this place: where the last call ended, or
+    /// [`ExpiryCursor::END`].
+    pub below: ExpiryCursor,
+    /// Maximum number of tasks.
+    pub batch: usize,
+}
+
+/// The new expiry of an ended task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Postponed {
+    /// As long after its end as [`Postpone::retention_ms`], and later by this much: however many processes postpone a
+    /// task for the same step, it expires at the same time.
+    By(u64),
+    /// As long after this moment as it was after the end of the task, if it is before
+    /// [`Postpone::before_ms`]: a postponed task is not postponed again.
+    From(UnixMs),
+}
+
+impl Postpone {
+    /// Whether this applies to a task that ended at this time.
+    pub(crate) fn is_meant(&self, ended_at_ms: UnixMs) -> bool {
+        (self.from_ms..self.before_ms).contains(&ended_at_ms)
+    }
+
+    /// The new expiry of a task that ended at `ended_at_ms`.
+    pub(crate) fn moved(&self, expires_at_ms: UnixMs, ended_at_ms: Option<UnixMs>) -> UnixMs {
+        let ended_at_ms = ended_at_ms.unwrap_or(expires_at_ms);
+        match self.by {
+            Postponed::By(by_ms) => {
+                let kept_ms = self.retention_ms.saturating_add(by_ms);
+                expires_at_ms.max(ended_at_ms.saturating_add(kept_ms))
+            }
+            Postponed::From(from_ms) => {
+                from_ms.saturating_add(expires_at_ms.saturating_sub(ended_at_ms))
+            }
+        }
+    }
+
+    /// Tasks that expire at this time or later are not postponed.
+    pub(crate) const fn expires_before_ms(&self) -> UnixMs {
+        match self.by {
+            Postponed::By(_) => UnixMs::MAX,
+            Postponed::From(_) => self.before_ms,
+        }
+    }
+}
+
+/// A place among the ended tasks, in the order in which they expire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ExpiryCursor {
+    /// The expiry.
+    pub expires_at_ms: UnixMs,
+    /// Distinguishes tasks that expire at the same time.
+    pub number: u64,
+}
+
+impl ExpiryCursor {
+    /// After all tasks.
+    pub const END: Self = Self {
+        expires_at_ms: UnixMs::MAX,
+        number: u64::MAX,
+    };
+}
+
+/// Result of a sweep.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Number of tasks that went back to the queue.
+    pub requeued: u64,
+    /// Number of tasks that failed with `worker_lost`.
+    pub lost: u64,
+    /// Number of tasks that failed with `task_expired`.
+    pub waited: u64,
+    /// Number of tasks whose files expired.
+    pub expired: u64,
+    /// Number of expired tasks that were removed.
+    pub forgotten: u64,
+    /// Whether a batch (expired results or lost leases) was full, so that more may be due now.
+    pub more: bool,
+}
+
+impl Swept {
+    /// Counts a task whose lease has expired.
+    pub(crate) const fn add_lost(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Lost => self.lost += 1,
+            Verdict::Again | Verdict::Spared => self.requeued += 1,
+        }
+    }
+
+    /// Counts the rows of a part (for [`Part::Leases`], each is counted separately).
+    pub(crate) const fn add(&mut self, part: Part, rows: u64, batch: usize) {
+        match part {
+            Part::Leases | Part::Keys { .. } => {}
+            Part::Waiting { .. } => self.waited += rows,
+            Part::Tombstones { .. } => self.forgotten += rows,
+            Part::Results { .. } => self.expired += rows,
+        }
+        self.more |= rows >= batch as u64;
     }
 }

@@ -1,5 +1,6 @@
-//! What each kind of store does with its address. [`mod@crate::open`] finds the driver of an address; the driver
-//! lies in the folder of its kind. What a kind lacks is [`OpenError::NotHere`], said by the driver.
+//! The interface of a kind of store (a driver), and the options for opening one.
+//! [`mod@crate::open`] finds the driver of an address; each is in the folder of its kind. A driver
+//! answers [`OpenError::NotHere`] for an operation that its kind does not have.
 
 use std::sync::Arc;
 
@@ -7,12 +8,12 @@ use async_trait::async_trait;
 use kinora_contract::Clock;
 
 use crate::{
-    BackupSource, Export, Import, Inspection, KeyStore, OpenError, OpenOptions, Operations, Stores,
-    Webhooks,
+    BackupSource, Export, Import, Inspection, KeyStore, OpenError, Operations, PostgresOptions,
+    SqliteOptions, Stores, Webhooks,
 };
 
-/// A kind of store. Each method is the public function of the same name in [`mod@crate::open`], for addresses of this
-/// kind.
+/// A kind of store. Each method is the public function of the same name in [`mod@crate::open`], for
+/// addresses of this kind.
 #[async_trait]
 pub(crate) trait Driver: Sync {
     /// Whether an address is one of this kind.
@@ -43,4 +44,26 @@ pub(crate) trait Driver: Sync {
     async fn open_export(&self, url: &str) -> Result<Box<dyn Export>, OpenError>;
 
     async fn open_import(&self, url: &str, export: &str) -> Result<Box<dyn Import>, OpenError>;
+}
+
+/// Options for opening a store. Each implementation reads its own part.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// Determines all times of a store that serves one process.
+    pub clock: Arc<dyn Clock>,
+    /// For SQLite.
+    pub sqlite: SqliteOptions,
+    /// For PostgreSQL.
+    pub postgres: PostgresOptions,
+}
+
+impl OpenOptions {
+    /// The default options with this clock.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self {
+            clock,
+            sqlite: SqliteOptions::default(),
+            postgres: PostgresOptions::default(),
+        }
+    }
 }

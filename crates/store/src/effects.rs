@@ -1,6 +1,6 @@
-//! The effects of a transaction's changes beside the tasks: chores and deliveries. They are collected
-//! while operations run, and written together at the end, so that their statements cost a commit
-//! rather than each change.
+//! The effects of a transaction's changes outside the tasks: chores and deliveries. They are collected
+//! while operations run and written together at the end, so that their statements are paid per commit,
+//! not per change.
 
 use kinora_contract::TaskId;
 use kinora_contract::lifecycle::{CallOff, Effects};
@@ -55,11 +55,15 @@ impl PendingEffects {
             queries.push(chores::add_files(dialect, &self.files));
         }
         let mut call_offs: Vec<&CallOff> = self.call_offs.iter().collect();
+        // One statement each, and each locks a row of `chores`. Two processes that took the same
+        // locks in different orders would deadlock: all go by task.
         call_offs.sort_unstable_by_key(|one| one.task);
         let call_offs = call_offs.into_iter();
         queries.extend(call_offs.map(|one| chores::add_call_off(dialect, one)));
         let callbacks = self.callbacks.iter();
         queries.extend(callbacks.map(|(task, to)| webhooks::add_callback(*task, to)));
+        // Last: it makes the callbacks due that the statements above may just have added, for a
+        // task that was accepted and ended in one transaction.
         if !self.ended.is_empty() {
             queries.extend(webhooks::add_ends(dialect, &self.ended));
         }

@@ -7,7 +7,7 @@ use kinora_contract::{Task, TaskId};
 use crate::sqlite::Inspector;
 use crate::{Loss, OpenError, StoreError};
 
-/// A store that is looked at.
+/// A store under inspection.
 #[derive(Debug)]
 pub struct Inspection(Inspector);
 
@@ -16,7 +16,7 @@ impl Inspection {
         Self(inspector)
     }
 
-    /// The number that is this store's own.
+    /// The number that identifies this store.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.

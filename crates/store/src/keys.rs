@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use kinora_contract::UnixMs;
 use serde::{Deserialize, Serialize};
 
-use crate::{SecretKey, StoreError};
+use crate::StoreError;
 
 /// Uses of a key within this time of the recorded one are not recorded.
 const USE_NOTED_EVERY_MS: u64 = 60_000;
@@ -239,4 +239,57 @@ impl KeyActionKind {
             .into_iter()
             .find(|one| one.name() == name)
     }
+}
+
+/// The store of shared secrets.
+#[async_trait]
+pub trait Secrets: Send + Sync + std::fmt::Debug {
+    /// The key that signs result URLs; `None` if there is none yet.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be read.
+    async fn signing_key(&self) -> Result<Option<SecretKey>, StoreError>;
+
+    /// Stores `offered` as the key that signs result URLs, unless the store has one, and returns
+    /// the stored key. If several processes offer keys concurrently, all get the same one. Only
+    /// [`crate::KeyStore::replace_signing_key`] changes it.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be read or stored now.
+    async fn keep_signing_key(&self, offered: SecretKey) -> Result<SecretKey, StoreError>;
+}
+
+/// 32 secret bytes. Never printed, not even by `Debug`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct SecretKey(pub [u8; 32]);
+
+impl std::fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SecretKey(..)")
+    }
+}
+
+/// The shared allowances, one per API key.
+#[async_trait]
+pub trait Allowances: Send + Sync + std::fmt::Debug {
+    /// Takes up to `wanted` requests from the allowance of the key `key`, for the caller alone. The
+    /// allowance holds `per_minute` requests (at least 1) and refills steadily by the store's
+    /// clock. It is full if nobody has taken from it, and may be full again after the database has
+    /// crashed. Requests cannot be given back.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer; then requests may have been taken that nobody
+    /// can spend.
+    async fn take(&self, key: &str, per_minute: u32, wanted: u32) -> Result<Taken, StoreError>;
+}
+
+/// The result of taking from an allowance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Number of requests that the caller may now admit, at most the number it wanted.
+    pub granted: u32,
+    /// Number of requests left for all processes.
+    pub left: u32,
+    /// Time until the next request is available, in milliseconds; 0 if some are left.
+    pub next_ms: u64,
 }

@@ -1,17 +1,18 @@
-//! The store of tasks, where API and workers meet. It has a trait for each audience: [`Tasks`] for
-//! the API, [`Work`] for workers, [`Chores`] for cleaning up, [`KeyStore`] for API keys,
-//! [`Workers`] for the registry of workers, [`Operations`] for operators, [`Deliveries`] for
-//! webhooks, [`Secrets`] and [`Allowances`] for data shared by all processes. All take only input
-//! that `kinora-contract` has validated, never a raw request. A store adds no rules:
-//! [`kinora_contract::lifecycle`] defines the transitions of a task and their effects. A changing
-//! method returns only after the change is synced to disk.
+//! The store of tasks, where the API and the workers meet. It has a trait for each audience:
+//! [`Tasks`] for the API, [`Work`] for workers, [`Chores`] for cleaning up, [`KeyStore`] for API
+//! keys, [`Workers`] for the registry of workers, [`Operations`] for operators, [`Deliveries`] for
+//! webhooks, [`Secrets`] and [`Allowances`] for data that all processes share.
+//!
+//! The rules of one task (its transitions and their effects) are those of
+//! [`kinora_contract::lifecycle`]; the rules between tasks (fair turns, shares, limits) are those of
+//! [`mod@queue`] and [`tasks`]. [`operations`] applies both, once for all databases; `sqlite` and
+//! `postgres` have none of their own. The store takes only validated input, never a raw request, and a
+//! changing method returns only after the change is synced to disk.
 
 #![forbid(unsafe_code)]
 
-mod allowances;
 mod audiences;
 mod backend;
-mod backup;
 mod changes;
 mod chores;
 #[cfg(feature = "conformance")]
@@ -20,86 +21,87 @@ mod driver;
 mod effects;
 #[cfg(feature = "faulty")]
 pub mod faulty;
-mod fetch;
 mod inspect;
 mod keys;
-mod lease;
 mod metered;
-mod moves;
 mod open;
 mod open_error;
-mod open_options;
 mod operations;
 mod operators;
 mod outage;
-mod page;
 pub mod postgres;
 mod present;
 mod queue;
-mod reads;
-mod secrets;
-mod signals;
 mod sql;
 pub mod sqlite;
-mod stored;
-mod sweep;
 mod tables;
-mod task;
 mod tasks;
-mod usages;
+mod transfer;
 mod webhooks;
 mod work;
 mod workers;
 
-pub use allowances::{Allowances, Taken};
-pub use backup::{BackupSource, Counts as BackupCounts, TaskFiles};
 pub use changes::{Changes, Ended, EndedRequest, Glance, TaskChange};
-pub use chores::{Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores};
-pub use fetch::{FETCH_PAUSE_MS_MAX, Fetch, FetchRequest, Fetched};
+pub use chores::{
+    Chore, ChoreDone, ChoreKind, ChoreRequest, ChoreWork, Chores, ExpiryCursor, Postpone,
+    Postponed, SweepRequest, Swept, WaitingFrom,
+};
+pub use driver::OpenOptions;
 pub use inspect::Inspection;
-pub use keys::{Actor, KeyAction, KeyActionKind};
-pub use keys::{ApiKey, KeyRotation, KeyStore, NewKey, Scope};
+pub use keys::{
+    Actor, Allowances, ApiKey, KeyAction, KeyActionKind, KeyRotation, KeyStore, NewKey, Scope,
+    SecretKey, Secrets, Taken,
+};
 pub use kinora_contract::lifecycle::{
     Attempt, CallOff, Lease, LeaseLost, MARKS, Outcome, Renewal, TASK_FILES, mark_key, names_file,
     reference_keys, task_of_file,
 };
-pub use lease::{Claim, ClaimRequest, LongTasks};
-pub use moves::{Export, Import};
 pub use open::{
     inspect, is_shared, living_workers, migrate, open, open_export, open_import, open_keys,
     open_operations, open_snapshot, open_source, open_webhooks, unsafe_settings,
 };
 pub use open_error::{Loss, OpenError};
-pub use open_options::OpenOptions;
-pub use operators::{LATELY_MS, ModelQueue, Operations, Overview, RunningTask};
-pub use operators::{TallyRequest, TallyRow};
+pub use operators::{
+    LATELY_MS, ModelQueue, Operations, Overview, RunningTask, TallyRequest, TallyRow,
+};
 pub use outage::Outage;
-pub use page::{Order, Page, PageRequest};
 pub use postgres::{DirectAddress, PostgresOptions, Time};
-pub use secrets::{SecretKey, Secrets};
 #[cfg(feature = "conformance")]
 pub use sqlite::EmbeddedStore;
 pub use sqlite::{Snapshot, SqliteOptions};
-pub use sweep::{ExpiryCursor, Postpone, Postponed, SweepRequest, Swept, WaitingFrom};
 pub use tables::copied::{COPIED_AT_ONCE, COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable};
-pub use task::{
-    Cancellation, Count, Counts, Deletion, Idempotency, Insertion, NewTask, QueueBounds, Quota,
-    RetryAfter, Usage,
+pub use tasks::{
+    Cancellation, Count, Counts, Deletion, Idempotency, Insertion, NewTask, Order, Page,
+    PageRequest, QueueBounds, Quota, RetryAfter, Tasks, Usage,
 };
-
-pub use reads::Reads;
-pub use tasks::Tasks;
+pub use transfer::{BackupSource, Counts as BackupCounts, Export, Import, TaskFiles};
 pub use webhooks::{
     Answer, Attempted, Callback, Deliveries, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest,
     DeliveryState, DueDelivery, Webhook, WebhookChange, Webhooks,
 };
-pub use work::Work;
+pub use work::{
+    Claim, ClaimRequest, FETCH_PAUSE_MS_MAX, Fetch, FetchRequest, Fetched, LongTasks, Work,
+};
 pub use workers::{
     Announcement, DeviceEngine, DeviceEngineState, LivingWorker, ServedModel, SharedDevice,
     WorkerPlace, WorkerPlaceState, WorkerState, Workers,
 };
 
 use std::sync::Arc;
+
+use async_trait::async_trait;
+use kinora_contract::{Task, TaskId};
+
+/// Looks up tasks by id, for callers who have proved their right to them without a key: by a lease
+/// or a signed URL.
+#[async_trait]
+pub trait Reads: Send + Sync + std::fmt::Debug {
+    /// The task with this id, in any project.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it cannot be read.
+    async fn task(&self, id: TaskId) -> Result<Option<Arc<Task>>, StoreError>;
+}
 
 /// An open store, behind each of its traits.
 #[derive(Clone, Debug)]
@@ -120,27 +122,27 @@ pub struct Stores {
     pub secrets: Arc<dyn Secrets>,
     /// Webhooks and the deliveries to them.
     pub webhooks: Arc<dyn Deliveries>,
-    /// Request allowances; `None` if only one process serves, which has nobody to share with.
+    /// Request allowances; `None` if only one process serves, which shares them with nobody.
     pub allowances: Option<Arc<dyn Allowances>>,
-    /// The contents at the opening.
+    /// The contents of the store when it was opened.
     pub holds: Holds,
 }
 
-/// A store as one type: all its traits, and its contents at the opening.
+/// A store as one type that implements all traits.
 pub trait Store:
     Tasks + Work + Chores + KeyStore + Workers + Operations + Deliveries + Secrets
 {
-    /// The contents at the opening.
+    /// The contents of the store when it was opened.
     fn holds(&self) -> Holds;
 
-    /// Its allowances, if several processes may serve it.
+    /// The shared request allowances, if several processes may serve this store.
     fn allowances(self: Arc<Self>) -> Option<Arc<dyn Allowances>> {
         None
     }
 }
 
 impl Stores {
-    /// The traits of this store.
+    /// Offers one store behind each of its traits.
     pub fn of<S: Store + 'static>(store: Arc<S>) -> Self {
         Self {
             holds: store.holds(),
@@ -160,7 +162,7 @@ impl Stores {
 /// Maximum number of keys in [`Holds::results`].
 pub(crate) const HELD_RESULTS_MAX: u32 = 8;
 
-/// The contents of a store at its opening, which determine the files that must exist beside it.
+/// The contents of a store when it was opened, which determine the files that must exist beside it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Holds {
     /// Whether there are any tasks.

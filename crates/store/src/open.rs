@@ -1,5 +1,5 @@
-//! Finds a store by its address. A new kind of store is one type that implements [`Driver`], and its entry in
-//! [`DRIVERS`].
+//! Opens stores by their addresses. A new kind of store is one type that implements [`Driver`], and
+//! its entry in [`DRIVERS`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,17 +19,20 @@ const DRIVERS: [&dyn Driver; 2] = [&SqliteDriver, &PostgresDriver];
 
 /// The driver of an address.
 fn driver(url: &str) -> Result<&'static dyn Driver, OpenError> {
-    let mut drivers = DRIVERS.into_iter();
-    drivers.find(|driver| driver.knows(url)).ok_or_else(|| {
+    let found = DRIVERS.into_iter().find(|driver| driver.knows(url));
+    found.ok_or_else(|| {
         // The address may hold a password: only its scheme is shown.
         let scheme = url.split_once(':').map_or("", |(scheme, _)| scheme);
         OpenError::UnknownScheme(scheme.to_owned())
     })
 }
 
-/// Opens the store at `url` for serving. `sqlite:` with a path: brings its schema up to date, takes back what a dead
-/// process left running, and locks it against a second serving process. `postgres://`: any number of processes serve
-/// it, its schema must be up to date ([`migrate`]), and a dead process's leases end with their time.
+/// Opens the store at `url` for serving.
+///
+/// - `sqlite:PATH`: updates the schema, requeues the tasks that a dead process left running, and locks
+///   the store against a second serving process.
+/// - `postgres://`: any number of processes may serve it. Its schema must be up to date ([`migrate`]).
+///   The leases of a dead process end by time.
 ///
 /// # Errors
 /// [`OpenError`], with a message for operators.
@@ -79,7 +82,8 @@ pub async fn living_workers(
     Ok(overview.workers)
 }
 
-/// Settings of the server behind the store at `url` with which a power loss may take acknowledged tasks.
+/// The settings of the server behind the store at `url` with which a power loss may lose acknowledged
+/// tasks.
 ///
 /// # Errors
 /// [`OpenError`], with a message for operators.
@@ -143,11 +147,11 @@ pub fn open_snapshot(file: &Path) -> Result<Snapshot, OpenError> {
     Snapshot::open(file)
 }
 
-/// Opens the store at `url` to look at it: read-only, beside a process that may be serving it; `None` where there is
-/// none.
+/// Opens the store at `url` for inspection: read-only, beside a process that may be serving it;
+/// `None` if there is no store.
 ///
 /// # Errors
-/// [`OpenError`], with a message that is fit for an operator.
+/// [`OpenError`], with a message for operators.
 pub fn inspect(url: &str) -> Result<Option<Inspection>, OpenError> {
     driver(url)?.inspect(url)
 }

@@ -30,7 +30,7 @@ struct State {
 }
 
 impl Outage {
-    /// None yet, of calls with this name for the log, in the plural; `clock` measures how long one lasts.
+    /// No outage yet. `calls` names the calls in the log, in the plural; `clock` measures durations.
     pub fn of(calls: &'static str, clock: &Arc<dyn Clock>) -> Self {
         Self {
             calls,
@@ -49,6 +49,7 @@ impl Outage {
 
     /// Records a successful call. Logs the end of an outage, if this is one.
     pub fn note_success(&self) {
+        // The usual case, for every successful call of the process: no lock, no clock.
         if !self.lasts.load(Ordering::Acquire) {
             return;
         }

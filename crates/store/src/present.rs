@@ -1,4 +1,5 @@
-//! The present time of a store, by which it stamps times and judges leases.
+//! The present time of a store. It stamps changes and decides when leases end, and holds them
+//! against steps of a server's clock: a step must neither end a lease nor extend it.
 
 use kinora_contract::{LeaseMs, Reading, SteadyMs, UnixMs};
 
@@ -11,7 +12,7 @@ pub(crate) struct Present {
     pub(crate) steady_ms: SteadyMs,
     /// Time of the clock of leases.
     pub(crate) lease_ms: LeaseMs,
-    /// The clocks of before recent steps of the clock of leases.
+    /// The clock of leases as it ran before its recent steps.
     earlier: Vec<EarlierClock>,
 }
 
@@ -35,7 +36,7 @@ impl Present {
         }
     }
 
-    /// The time of a server whose clock has run in these `earlier` ways.
+    /// The time of a server, with the clocks as they ran before recent steps.
     pub(crate) const fn of_server(now: Reading, earlier: Vec<EarlierClock>) -> Self {
         Self {
             wall_ms: now.wall_ms,
@@ -53,12 +54,18 @@ impl Present {
         }
     }
 
-    /// Whether a lease of this length ended at `ends_ms`.
+    /// Whether a lease of this length that ends at `ends_ms` has ended.
     ///
-    /// It may have been granted before the clock was set, at most its length ago. So it lasts as long as one of the
-    /// clocks of that time says, and a step neither ends nor extends it. An end that is further ahead of a clock than
-    /// twice the length is of another clock.
+    /// It may have been granted by a clock that was set since, at most its length ago. It lasts while
+    /// one of the clocks of that time says so. An end further ahead of a clock than twice the length
+    /// was not set by that clock.
     pub(crate) fn is_over(&self, ends_ms: LeaseMs, length_ms: u64) -> bool {
+        // Example: at 12:00:00 a lease of 30 s is granted, so it ends at 12:00:30. At 12:00:10 the
+        // server's clock is set back by an hour. 10 s later it shows 11:00:20, and the earlier
+        // clock would show 12:00:20. By the present clock the end is more than an hour ahead: not
+        // its lease. By the earlier one it is 10 s ahead: the lease lasts, and ends when that clock
+        // shows 12:00:30. A renewal after the step is by the present clock, and lasts by it. 30 s
+        // after the step no lease of the earlier clock can be left, and `clocks` leaves it out.
         let ahead_max = length_ms.saturating_mul(2);
         !self.clocks(length_ms).any(|now_ms| {
             let ahead_ms = ends_ms.saturating_sub(now_ms);
@@ -66,15 +73,17 @@ impl Present {
         })
     }
 
-    /// The earliest of the times that leases of this length are judged by.
+    /// The earliest time that any clock of leases of this length shows.
     pub(crate) fn earliest_ms(&self, length_ms: u64) -> LeaseMs {
         self.clocks(length_ms).min().unwrap_or(self.lease_ms)
     }
 
-    /// The times by which leases of this length were granted.
+    /// The present times of all clocks by which leases of this length may have been granted.
     fn clocks(&self, length_ms: u64) -> impl Iterator<Item = LeaseMs> {
-        let recent = self.earlier.iter();
-        let recent = recent.filter(move |earlier| earlier.set_ms_ago <= length_ms);
+        let recent = self
+            .earlier
+            .iter()
+            .filter(move |earlier| earlier.set_ms_ago <= length_ms);
         std::iter::once(self.lease_ms).chain(recent.map(|earlier| earlier.shows_ms))
     }
 }

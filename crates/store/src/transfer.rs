@@ -1,5 +1,7 @@
-//! The store's part of a backup: a snapshot while the store is served, the files that the snapshot
-//! refers to, and another look at the store afterwards. The caller makes folders and moves files.
+//! Copies of a store. A backup is a snapshot of a store that may be in service, with the files that it
+//! refers to. An export and an import move the rows of [`crate::COPIED_TABLES`] between stores of any
+//! kind, in steps that can be repeated; a store with an unfinished import cannot be served. The caller
+//! makes folders and moves files.
 
 use std::path::Path;
 

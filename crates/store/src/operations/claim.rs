@@ -1,9 +1,13 @@
-//! Claims: which waiting tasks a worker gets, by the turns of the projects.
+//! Changes for workers: claims and fetches lease waiting tasks by the turns of the projects, and the
+//! holder of a lease renews, finishes or releases it. A stale lease changes nothing.
 
-use crate::backend::{Channel, Needs, Operation, Transaction};
-use crate::lease::LeasedChange;
+use kinora_contract::TaskId;
+use kinora_contract::lifecycle::{Event, Refused};
+
+use crate::backend::{Channel, Needs, Operation, Transaction, TransactionFault as _};
 use crate::queue::{Claiming, Index};
-use crate::{Claim, ClaimRequest};
+use crate::work::{LeaseAction, LeasedChange};
+use crate::{Claim, ClaimRequest, Fetch, FetchRequest, Fetched, LeaseLost};
 
 impl Operation for ClaimRequest {
     type Output = Vec<Claim>;
@@ -20,6 +24,10 @@ impl Operation for ClaimRequest {
         let Some(mut claiming) = begin(self, tx).await? else {
             return Ok(Vec::new());
         };
+        // One task per round, since each claim moves the turns. Example: two projects wait, and a
+        // worker with two free slots asks. The first round claims from the project that is furthest
+        // behind, which advances its clock by the task's cost; so the second round usually claims
+        // from the other.
         while claiming.is_open() && tx.reach(self, claiming.long_tasks()).await? {
             let next = tx.claimable();
             let next = next.and_then(|queue| queue.next(self, claiming.long_tasks()));
@@ -31,6 +39,8 @@ impl Operation for ClaimRequest {
                 break;
             }
             let token = tx.next_token()?;
+            // `None` is a damaged row: the next round no longer sees it, so it cannot stop the
+            // loop.
             if let Some(after) = tx.claim(&before, claiming.event(token))? {
                 claiming.add(&after, token);
             }
@@ -38,8 +48,8 @@ impl Operation for ClaimRequest {
         Ok(claiming.claims())
     }
 
-    /// Otherwise a worker that disappeared while it asked would hold its tasks until the lease
-    /// ends.
+    /// Without this, a worker that disappeared before the answer would hold its tasks until their leases
+    /// end.
     fn unclaimed(claims: Vec<Claim>) -> Vec<LeasedChange> {
         claims.iter().map(LeasedChange::give_back).collect()
     }
@@ -53,6 +63,8 @@ async fn begin<'r, T: Transaction>(
         return Ok(None);
     }
     let awaited = tx.awaited(request).await?;
+    // Of all workers: the claim looks for this worker's own runs among them, since one that runs
+    // alone, or a task that waits for the worker to be idle, closes it.
     let running = tx.claimable().into_iter().flat_map(Index::running);
     let running = running.map(|record| &**record);
     Ok(Some(Claiming::begin(
@@ -63,8 +75,8 @@ async fn begin<'r, T: Transaction>(
     )))
 }
 
-/// Whether a claim leads to a task. Reads as the claim does, so that it sees the same, and changes
-/// nothing.
+/// Whether a claim would get a task. Reads the same rows as the claim, so that both come to the same
+/// answer, and changes nothing.
 #[derive(Debug)]
 pub(crate) struct IsClaimable(pub(crate) ClaimRequest);
 
@@ -95,5 +107,100 @@ impl Operation for IsClaimable {
             awaited.as_deref(),
             queue.next(request, request.long_tasks).is_some(),
         ))
+    }
+}
+
+/// Maximum number of fetches in one transaction, which keeps it short.
+pub(crate) const TAKEN_MAX: usize = 256;
+
+impl Operation for FetchRequest {
+    type Output = Vec<Fetch>;
+
+    fn channel(&self) -> Channel<'_> {
+        Channel::Queue
+    }
+
+    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Vec<Fetch>, T::Fault> {
+        let mut taken = Vec::new();
+        if self.count == 0 || !tx.reach_fetches(self).await? {
+            return Ok(taken);
+        }
+        while taken.len() < self.count.min(TAKEN_MAX) {
+            let next = tx.fetchable();
+            let next = next.and_then(|queue| queue.next_fetch(&self.models, self.project_max));
+            let Some(before) = next.cloned() else {
+                break;
+            };
+            let token = tx.next_fetch_token()?;
+            let begun = self.begun(token, tx.now());
+            if let Some(after) = tx.begin_fetch(&before, begun, token)? {
+                taken.push(Fetch::of(&after, token));
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Without this, a fetch stage that disappeared before the answer would hold its tasks until their
+    /// leases end.
+    fn unclaimed(fetches: Vec<Fetch>) -> Vec<LeasedChange> {
+        let back = Fetched::Back { pause_ms: 0 };
+        fetches
+            .iter()
+            .map(|fetch| LeasedChange::settle(fetch, back.clone()))
+            .collect()
+    }
+}
+
+impl Operation for LeasedChange {
+    type Output = Result<(), LeaseLost>;
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.tasks.insert(self.task);
+    }
+
+    /// A lease must be renewed even while the runtime is blocked.
+    fn is_urgent(&self) -> bool {
+        matches!(self.action, LeaseAction::Renew { .. })
+    }
+
+    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Self::Output, T::Fault> {
+        // A task that is gone was deleted by its owner: the worker must stop, as after a cancel.
+        let Some(before) = tx.find(self.task)? else {
+            return Ok(Err(LeaseLost::Withdrawn));
+        };
+        let event = self.action.at(tx.now());
+        match tx.apply(&before, event)? {
+            Ok(_) => Ok(Ok(())),
+            Err(Refused::LeaseLost(lost)) => Ok(Err(lost)),
+            // The token matched, so the holder runs the task: no other refusal is possible unless
+            // the row is damaged.
+            Err(refused) => Err(T::Fault::corrupt(format!("{}: {refused}", self.task))),
+        }
+    }
+}
+
+/// Charges a task for its references. Has no effect on a task that has ended.
+#[derive(Debug)]
+pub(crate) struct ChargeReferences {
+    pub(crate) task: TaskId,
+    pub(crate) bytes: u64,
+}
+
+impl Operation for ChargeReferences {
+    type Output = ();
+
+    fn needs(&self, needs: &mut Needs) {
+        needs.tasks.insert(self.task);
+    }
+
+    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<(), T::Fault> {
+        if let Some(before) = tx.find(self.task)?
+            && before.reference_bytes != self.bytes
+        {
+            // A task that ended meanwhile refuses the event. Its references are garbage then and
+            // cost nothing, so there is nothing to report.
+            let _ = tx.apply(&before, Event::ReferencesStored { bytes: self.bytes })?;
+        }
+        Ok(())
     }
 }

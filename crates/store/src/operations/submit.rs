@@ -1,4 +1,5 @@
-//! Accepts a task: idempotency key, limits and insert in one transaction.
+//! Accepts a task: idempotency key, limits and insert in one transaction. Refuses nothing about the
+//! request itself: that was validated before.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use kinora_contract::listed_bytes;
 
 use crate::NewTask;
 use crate::backend::{Channel, Needs, Operation, Transaction};
-use crate::task::{Full, Load};
+use crate::tasks::{Full, Load};
 
 /// Accepts a task.
 #[derive(Debug)]
@@ -67,11 +68,12 @@ impl Operation for Submit {
                 return Ok(Submitted::Replayed(earlier));
             }
         }
-        // 2. Id and place are those of the order of acceptance.
+        // 2. Id and place follow the order of acceptance. The id that the caller drew may be behind one that
+        // another process drew for the same project; lists sort by id, so a later one replaces it.
         let id = tx.next_id(&new.project, new.id)?;
         let accepted = new.accepted(id, tx.now().wall_ms);
         let record = Arc::new(Record::accepted(tx.next_place()?, accepted));
-        // 3. Limits hold exactly, however many submits share the transaction.
+        // 3. Limits hold exactly, however many submits share the transaction: each sees those before it.
         let load = tx.load(&new.project);
         let load = Load {
             waiting: load.waiting.saturating_add(self.reserved),

@@ -1,13 +1,13 @@
 //! Cleans up: lost leases, expired results, tombstones, old idempotency keys. Bounded work in one
-//! transaction.
+//! transaction. Postpones the expiry of tasks whose end was stamped by a wrong clock.
 
 use kinora_contract::lifecycle::Event;
 use kinora_contract::{Phase, UnixMs};
 
 use crate::backend::{Channel, Operation, Transaction, TransactionFault as _};
+use crate::chores::Part;
 use crate::sql::Query;
-use crate::sweep::Part;
-use crate::{SweepRequest, Swept};
+use crate::{ExpiryCursor, Postpone, SweepRequest, Swept};
 
 impl Operation for SweepRequest {
     type Output = Swept;
@@ -40,9 +40,12 @@ async fn requeue_lost<T: Transaction>(
     swept: &mut Swept,
 ) -> Result<u64, T::Fault> {
     let running = tx.running(request.lease_ms).await?;
-    // Judged by all that ran at the deaths, before any of them changes.
+    // The verdicts come first, from all tasks that ran when the workers died. Example: a worker ran A and B
+    // and died. Requeueing A first would make B look alone, and cost it its last attempt.
     let lost = request.lost(running.iter(), tx.now());
     let records = lost.iter().map(|(record, _)| record.clone());
+    // Reading the running tasks locked nothing, so a lease may have been renewed since: only those
+    // that are unchanged under the lock are lost.
     let still_lost = tx.reload_lost(records.collect()).await?;
     let mut taken_up = 0;
     for (judged, verdict) in lost {
@@ -93,7 +96,7 @@ async fn expire<T: Transaction>(
                 let Some(damage) = fault.damage() else {
                     return Err(fault);
                 };
-                // Its expiry may be another than it seems: it is kept for as long as any task.
+                // The damage may be in its expiry: keep the task for as long as any task could be kept.
                 if id.created_at_ms().saturating_add(request.unreadable_ms) <= now_ms {
                     tracing::error!(%id, damage, "unreadable task expired by its age");
                     tx.expire_unreadable(id, now_ms).await?;
@@ -119,6 +122,8 @@ async fn remove_tombstones<T: Transaction>(
                 let event = Event::Deleted { now_ms };
                 removed += u64::from(tx.expect_unless_damaged(&before, event)?);
             }
+            // Nobody can read this tombstone, but its index entry is due: remove it as the readable
+            // ones.
             Err(fault) if fault.damage().is_some() => {
                 tx.remove_unreadable(id, None).await?;
                 removed += 1;
@@ -134,6 +139,8 @@ async fn free_keys<T: Transaction>(
     until_ms: UnixMs,
     tx: &mut T,
 ) -> Result<u64, T::Fault> {
+    // Selected first, with a limit and skipping locked rows, since neither is part of a DELETE in
+    // both databases.
     let free = format!(
         "DELETE FROM idempotency WHERE (project, key) IN (SELECT project, key FROM idempotency \
          WHERE expires_at_ms <= $1 ORDER BY expires_at_ms LIMIT $2 {}) RETURNING 1",
@@ -141,4 +148,30 @@ async fn free_keys<T: Transaction>(
     );
     let free = Query::new(free).bind(until_ms).bind(request.batch as u64);
     Ok(tx.write(free).await?.len() as u64)
+}
+
+impl Operation for Postpone {
+    type Output = Option<ExpiryCursor>;
+
+    fn channel(&self) -> Channel<'_> {
+        Channel::Queue
+    }
+
+    async fn apply<T: Transaction>(&self, tx: &mut T) -> Result<Option<ExpiryCursor>, T::Fault> {
+        // Those that expire last come first: a postponed task then lies behind the place where the next call
+        // continues, and is not found twice. Tasks that the request does not concern count towards the
+        // batch too, so that no call searches the whole store.
+        let found = tx.postponable(self).await?;
+        let is_full = found.len() == self.batch;
+        let last = found.last().map(|(place, _)| *place);
+        for (place, before) in found {
+            let Some(before) = before else {
+                continue;
+            };
+            let ended_at_ms = before.task.finished_at_ms;
+            let expires_at_ms = self.moved(place.expires_at_ms, ended_at_ms);
+            tx.expect_unless_damaged(&before, Event::Postponed { expires_at_ms })?;
+        }
+        Ok(last.filter(|_| is_full))
+    }
 }

@@ -8,7 +8,7 @@ use tokio_postgres::types::Type;
 use super::PostgresStore;
 use super::fault::{Done, corrupt};
 use super::session::Statement;
-use crate::stored::int;
+use crate::sql::int;
 use crate::{Allowances, StoreError, Taken, Time};
 
 /// The level of a bucket for each request in it: a limit of `n` per minute adds `n` per millisecond.

@@ -14,13 +14,13 @@ use super::lane::LaneStep;
 use super::session::Statement;
 use super::{PostgresStore, rows, script};
 use crate::backend::{Backend, Channel, Needs, Operation, Tables};
+use crate::changes::Signals;
 use crate::changes::{UNDER_WAY_MS, ended_from};
-use crate::page::Filling;
 use crate::queue::QueueEstimates;
-use crate::signals::Signals;
 use crate::sql::{Dialect, Query, Question, Script};
-use crate::tables::tallies;
+use crate::tables::operators;
 use crate::tables::workers::{Announce, Withdraw, announced, living};
+use crate::tasks::Filling;
 use crate::workers::served;
 use crate::{
     Announcement, ApiKey, Count, Counts, Ended, EndedRequest, Glance, Idempotency, Lease,
@@ -213,7 +213,7 @@ impl Backend for PostgresStore {
     async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
         let now_ms = self.reader.present().await?.wall_ms;
         let from_ms = ended_from(request.since_ms, now_ms).saturating_sub(UNDER_WAY_MS);
-        let found = self.ask(tallies::ended(&request, from_ms)).await?;
+        let found = self.ask(operators::ended(&request, from_ms)).await?;
         let tasks: Vec<_> = found.into_iter().rev().flatten().collect();
         // They are not unfinished any more.
         let ended = tasks.iter().map(|(_, id)| (*id, None));

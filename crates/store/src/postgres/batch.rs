@@ -21,7 +21,7 @@ use crate::backend::{KeyBinding, Needs};
 use crate::effects::PendingEffects;
 use crate::operators::Tallies;
 use crate::present::Present;
-use crate::queue::{Change, Index, alone};
+use crate::queue::{Change, Index, claiming};
 use crate::{PostgresOptions, StoreError};
 
 /// An open transaction.
@@ -131,7 +131,7 @@ impl Sums {
 pub(super) struct Queue {
     pub(super) token: u64,
     pub(super) turn_now: u64,
-    pub(super) alone: Option<alone::Next>,
+    pub(super) alone: Option<claiming::Next>,
     pub(super) is_changed: bool,
 }
 
@@ -322,7 +322,7 @@ impl Batch<'_> {
             turn_now: row.try_get::<_, i64>(1)?.unsigned_abs(),
             alone: worker
                 .zip(task)
-                .map(|(worker, task)| alone::Next::stored(worker, task)),
+                .map(|(worker, task)| claiming::Next::stored(worker, task)),
             is_changed: false,
         });
         Ok(())

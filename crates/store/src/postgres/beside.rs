@@ -16,7 +16,7 @@ use super::shared::Shared;
 use super::{schema, script};
 use crate::backend::Tables;
 use crate::sql::{Dialect, Question, Script};
-use crate::tables::{keys, tallies};
+use crate::tables::{keys, operators};
 use crate::{
     KeyAction, OpenError, Operations, Overview, PostgresOptions, StoreError, TallyRequest, TallyRow,
 };
@@ -105,7 +105,7 @@ impl PostgresOperations {
 #[async_trait]
 impl Operations for PostgresOperations {
     async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
-        script::ask(&self.0, tallies::sums(request)).await
+        script::ask(&self.0, operators::sums(request)).await
     }
 
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {

@@ -15,7 +15,7 @@ use super::fault::{Done, Fault};
 use super::rows;
 use super::session::Asked;
 use super::session::Statement;
-use crate::operations::fetch::TAKEN_MAX;
+use crate::operations::claim::TAKEN_MAX;
 use crate::queue::{Change, Index, Turns};
 use crate::{ClaimRequest, FETCH_PAUSE_MS_MAX, FetchRequest, LongTasks, StoreError};
 

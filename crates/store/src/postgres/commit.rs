@@ -13,7 +13,7 @@ use super::session::Statement;
 use super::shared::Committed;
 use crate::TallyRow;
 use crate::sql::Dialect;
-use crate::stored::int;
+use crate::sql::int;
 
 /// How a transaction ended.
 pub(super) enum Ended {
@@ -153,7 +153,7 @@ impl Batch<'_> {
             statements.push(put.bind(picture.to_vec(), Type::BYTEA));
         }
         if let Some(queue) = self.queue.take().filter(|queue| queue.is_changed) {
-            let (worker, task) = queue.alone.map(crate::queue::alone::Next::parts).unzip();
+            let (worker, task) = queue.alone.map(crate::queue::claiming::Next::parts).unzip();
             let update = Statement::new(
                 "UPDATE queue SET token = $1, turn_now = $2, alone_worker = $3, alone_task = $4",
             );

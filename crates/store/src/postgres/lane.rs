@@ -26,7 +26,7 @@ use super::session::Session;
 use super::session::{BEGIN, SYNCED, Statement};
 use super::shared::{Committed, Shared};
 use crate::backend::{Needs, Operation};
-use crate::lease::LeasedChange;
+use crate::work::LeasedChange;
 use crate::{StoreError, metered};
 
 /// Maximum number of queued requests; callers beyond it wait for a place.

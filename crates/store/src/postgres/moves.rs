@@ -12,7 +12,7 @@ use super::rows::{CLAIMABLE, WANTED};
 use super::session::{BEGIN, SYNCED, Statement, run_all};
 use super::{rows, schema, script};
 use crate::sql::{Dialect, Unreadable, Value};
-use crate::stored::int;
+use crate::sql::int;
 use crate::tables::copied::{COPIED_AT_ONCE, HELD, RowCheck};
 use crate::{CopiedRow, CopiedTable, Export, Import, OpenError, StoreError};
 

@@ -12,8 +12,8 @@ use tokio_postgres::types::{FromSql, Type};
 
 use super::fault::{Done, Fault, corrupt};
 use super::session::Statement;
-use crate::stored::{int, phase_name};
-use crate::{StoreError, stored};
+use crate::sql::{int, phase_name};
+use crate::{StoreError, sql};
 
 /// Places of tasks in the queue, as the partial indexes name them.
 pub(super) const CLAIMABLE: i16 = 1;
@@ -297,7 +297,7 @@ fn read_rest(at: &mut Cursor<'_>, id: TaskId) -> Done<Arc<Record>> {
     let warnings: Option<&str> = at.next()?;
     let ticket: Option<&[u8]> = at.next()?;
     let ticket = ticket.map(|ticket| Arc::from(String::from_utf8_lossy(ticket)));
-    let trace = stored::trace(at.next()?);
+    let trace = sql::trace(at.next()?);
     let version = at.small()?;
     if version > SPEC_VERSION {
         return Err(corrupt(format!(

@@ -6,7 +6,7 @@ use super::fault::{Done, Fault, corrupt};
 use super::reads::Reader;
 use super::session::Statement;
 use crate::sql::{Dialect, Query, Question, Row, Script as _, Unreadable, Value};
-use crate::tables::overview::ReadOverview;
+use crate::tables::operators::ReadOverview;
 use crate::{Overview, StoreError};
 
 /// The rows that `question` finds, as what they are read as.

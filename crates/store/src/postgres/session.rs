@@ -273,7 +273,7 @@ impl Statement {
     }
 
     pub(super) fn int(self, value: u64) -> Self {
-        self.bind(crate::stored::int(value), Type::INT8)
+        self.bind(crate::sql::int(value), Type::INT8)
     }
 
     pub(super) fn ints(self, values: Vec<i64>) -> Self {

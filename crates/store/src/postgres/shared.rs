@@ -16,7 +16,7 @@ use super::rows::Version;
 use super::server_clock::ServerClock;
 use super::session::Statement;
 use crate::queue::{Change, QueueEstimates};
-use crate::signals::Signals;
+use crate::changes::Signals;
 use crate::{Outage, PostgresOptions, TaskChange, metered};
 
 /// The changes of a committed transaction.

@@ -17,11 +17,11 @@ use super::session::Statement;
 use super::{rows, script};
 use crate::backend::{KeyBinding, Transaction, TransactionFault};
 use crate::present::Present;
-use crate::queue::{Index, alone};
+use crate::queue::{Index, claiming};
 use crate::sql::{Dialect, Query, Row};
-use crate::stored::{files, phase_name};
+use crate::sql::{files, phase_name};
 use crate::tables::workers::announced;
-use crate::task::Load;
+use crate::tasks::Load;
 use crate::{
     Callback, ClaimRequest, ExpiryCursor, FetchRequest, Idempotency, LongTasks, Postpone,
     StoreError, SweepRequest, Usage,
@@ -190,7 +190,7 @@ impl Transaction for Batch<'_> {
         claims::claim(before, event, self)
     }
 
-    fn wait_alone(&mut self, next: alone::Next) -> Done<()> {
+    fn wait_alone(&mut self, next: claiming::Next) -> Done<()> {
         self.queue_mut()?.alone = Some(next);
         Ok(())
     }

@@ -1,10 +1,17 @@
 //! One claim: how many tasks a worker gets, and where the claim stops. The store supplies the
 //! running tasks and, repeatedly, the task whose turn it is ([`super::Turns`], [`super::Share`]),
 //! and stores the claimed ones.
+//!
+//! A claim stops at a task that must run alone ([`judge_death`]): nothing is claimed beside one, and
+//! while one waits for its worker to finish everything else, that worker claims nothing. A process that
+//! may be in a crash loop claims none of them. A task whose job runs at another server is never the
+//! cause of a death.
 
-use kinora_contract::lifecycle::{Event, Record};
+use std::collections::HashMap;
 
-use super::alone;
+use kinora_contract::lifecycle::{Event, Held, Record, Verdict, judge_death, runs_alone};
+use kinora_contract::{TaskId, UnixMs};
+
 use crate::present::Present;
 use crate::{Claim, ClaimRequest, LongTasks};
 
@@ -24,26 +31,26 @@ pub(crate) struct Claiming<'a> {
 
 impl<'a> Claiming<'a> {
     /// Begins a claim, given the `running` tasks of all workers; `awaited` is the task that waits
-    /// for this worker to be empty ([`alone::Next::awaits`]).
+    /// for this worker to be empty ([`Next::awaits`]).
     pub(crate) fn begin<'r>(
         request: &'a ClaimRequest,
         now: &Present,
         running: impl Iterator<Item = &'r Record>,
         awaited: Option<&Record>,
     ) -> Self {
-        let runs = alone::runs_of(running, request, now);
+        let runs = runs_of(running, request, now);
         Self {
             request,
             now: now.clone(),
             was_busy: !runs.is_empty(),
-            is_closed: alone::is_held_back(&runs, awaited, request),
+            is_closed: is_held_back(&runs, awaited, request),
             long_tasks: request.long_tasks,
             claims: Vec::new(),
         }
     }
 
-    /// Whether a claim leads to the task whose turn it is (`has_next`): it would get that now, or holds the worker back
-    /// until it can, for a task of its own models that must run alone.
+    /// Whether a claim leads to the task whose turn it is (`has_next`): the worker gets it now, or is
+    /// held back until it can get a task of its own models that must run alone.
     pub(crate) fn leads_to_task<'r>(
         request: &ClaimRequest,
         now: &Present,
@@ -51,6 +58,9 @@ impl<'a> Claiming<'a> {
         awaited: Option<&Record>,
         has_next: bool,
     ) -> bool {
+        // A task of the caller's own models that waits for an idle worker is a task to come for.
+        // One of other models only holds the worker back: a claim for these models would get
+        // nothing.
         let awaited = awaited.filter(|one| !request.models.contains(&one.task.spec.model));
         has_next && Claiming::begin(request, now, running, awaited).is_open()
     }
@@ -70,11 +80,13 @@ impl<'a> Claiming<'a> {
     ///
     /// # Errors
     /// The hint to store in the second case.
-    pub(crate) fn admit(&mut self, next: &Record) -> Result<(), alone::Next> {
-        self.is_closed = alone::must_wait(next, self.request);
+    pub(crate) fn admit(&mut self, next: &Record) -> Result<(), Next> {
+        // Closed in both cases: a task that runs alone is the last one of its claim, and one that
+        // cannot run yet ends the claim, so that no later task takes the worker away from it.
+        self.is_closed = must_wait(next, self.request);
         let is_busy = self.was_busy || !self.claims.is_empty();
         if self.is_closed && is_busy {
-            return Err(alone::Next::of(self.request, next));
+            return Err(Next::of(self.request, next));
         }
         Ok(())
     }
@@ -98,5 +110,118 @@ impl<'a> Claiming<'a> {
     /// The claimed tasks.
     pub(crate) fn claims(self) -> Vec<Claim> {
         self.claims
+    }
+}
+
+/// The `until_ms` that marks the lease of a lost task: the verdict was reached when the store was
+/// opened, and the next sweep, which knows the time, ends the lease.
+const JUDGED_MS: UnixMs = 0;
+
+/// A task that waits for its worker to be idle, so that it can run alone. Only a hint: claims check
+/// whether it still holds.
+#[derive(Clone, Debug)]
+pub(crate) struct Next {
+    worker: String,
+    task: TaskId,
+}
+
+impl Next {
+    fn of(request: &ClaimRequest, record: &Record) -> Self {
+        Self {
+            worker: request.worker.clone(),
+            task: record.task.id,
+        }
+    }
+
+    /// Restores a stored hint.
+    pub(crate) const fn stored(worker: String, task: TaskId) -> Self {
+        Self { worker, task }
+    }
+
+    /// The worker and the task, to store.
+    pub(crate) fn parts(self) -> (String, TaskId) {
+        (self.worker, self.task)
+    }
+
+    /// The task, if it waits for the requesting worker.
+    pub(crate) fn awaits(&self, request: &ClaimRequest) -> Option<TaskId> {
+        (self.worker == request.worker).then_some(self.task)
+    }
+}
+
+/// The running tasks of the requesting worker, among all running tasks.
+fn runs_of<'a>(
+    running: impl Iterator<Item = &'a Record>,
+    request: &ClaimRequest,
+    now: &Present,
+) -> Vec<&'a Record> {
+    // A run whose lease has ended is lost already and waits for the sweep: it must not hold back the worker
+    // that came back under the same name.
+    running
+        .filter(|record| {
+            record.lease.as_ref().is_some_and(|lease| {
+                lease.worker == request.worker && !now.is_over(lease.ends_ms, request.lease_ms)
+            })
+        })
+        .collect()
+}
+
+/// Whether a worker with these `runs`, which `next` waits for ([`Next::awaits`]), may claim nothing
+/// for now.
+fn is_held_back(runs: &[&Record], next: Option<&Record>, request: &ClaimRequest) -> bool {
+    let is_awaited = next.is_some_and(|next| next.is_claimable() && must_wait(next, request));
+    runs.iter().any(|record| {
+        // `attempt` includes this run.
+        let before = record.task.attempt.saturating_sub(1);
+        is_awaited || runs_alone(record.deaths, before, request.attempts_max)
+    })
+}
+
+/// Whether this waiting task's next attempt runs alone.
+pub(crate) fn must_wait(record: &Record, request: &ClaimRequest) -> bool {
+    runs_alone(record.deaths, record.task.attempt, request.attempts_max)
+}
+
+/// Whether this waiting task's next attempt must wait until the worker's process is known not to be in
+/// a crash loop.
+pub(crate) fn is_too_early(record: &Record, request: &ClaimRequest) -> bool {
+    !request.is_settled && must_wait(record, request)
+}
+
+/// Number of running tasks per worker.
+pub(crate) struct Company(HashMap<String, usize>);
+
+impl Company {
+    /// Counts all running tasks.
+    pub(crate) fn of<'a>(running: impl Iterator<Item = &'a Record>) -> Self {
+        let mut workers = HashMap::new();
+        for lease in running.filter_map(|record| record.lease.as_ref()) {
+            *workers.entry(lease.worker.clone()).or_default() += 1;
+        }
+        Self(workers)
+    }
+
+    /// The consequence of its worker's death for this running task.
+    pub(crate) fn judge(&self, record: &Record, attempts_max: u32) -> Verdict {
+        // The work is done by another server, so this process did not die of it.
+        if record.ticket.is_some() {
+            return Verdict::Spared;
+        }
+        let lease = record.lease.as_ref();
+        let alone = lease.is_none_or(|lease| {
+            let running = self.0.get(&lease.worker).copied().unwrap_or(0);
+            // A mark from the opening means that the task ran alone: by now the other tasks of the
+            // dead worker may have been requeued, so the count says nothing.
+            lease.until_ms == JUDGED_MS || running <= 1
+        });
+        judge_death(record.task.attempt, attempts_max, alone)
+    }
+}
+
+/// The lease of a lost task, until the next sweep.
+pub(crate) fn judged(lease: &Held) -> Held {
+    Held {
+        until_ms: JUDGED_MS,
+        ..lease.clone()
     }
 }

@@ -1,19 +1,21 @@
 //! The queue in memory: waiting and running tasks, and their counts. It is a function of the
 //! unfinished records: applying a change in reverse undoes it, so a failed transaction leaves no
-//! trace. Only the memory of turns ([`Turns`]), and of tasks that wait to run alone, goes beyond
-//! them.
+//! trace. Only the clocks of [`Turns`] and the task that waits to run alone are state of their own.
+//!
+//! Waiting tasks are in [`Lines`]: for each model, the projects by rank, and the tasks of each project
+//! by place. So the next task is found among the heads of a few lines, not among all tasks.
 
-mod lines;
-
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use kinora_contract::lifecycle::{Record, References};
 use kinora_contract::{LeaseMs, TaskId};
 
-use super::{Change, QueuePlace, Share, Turns, alone};
+use super::change::{Change, QueuePlace};
+use super::claiming;
+use super::turns::{Share, Turns};
 use crate::{ClaimRequest, LongTasks};
-use lines::{Lines, Spot};
 
 /// All unfinished tasks.
 #[derive(Debug, Default)]
@@ -30,7 +32,7 @@ pub(crate) struct Index {
     away: BTreeSet<(LeaseMs, TaskId)>,
     waiting: u64,
     /// A task that waits for its worker to be empty.
-    pub(crate) alone: Option<alone::Next>,
+    pub(crate) alone: Option<claiming::Next>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,16 +53,16 @@ impl Index {
         turns: Turns,
         last_fetches: impl IntoIterator<Item = (Arc<str>, u64)>,
     ) -> Self {
-        let counts = |last_fetch| Counts {
-            last_fetch,
-            ..Counts::default()
-        };
-        let last_fetches = last_fetches.into_iter();
+        let projects = last_fetches.into_iter().map(|(project, last_fetch)| {
+            let counts = Counts {
+                last_fetch,
+                ..Counts::default()
+            };
+            (project, counts)
+        });
         Self {
             turns,
-            projects: last_fetches
-                .map(|(project, token)| (project, counts(token)))
-                .collect(),
+            projects: projects.collect(),
             ..Self::default()
         }
     }
@@ -110,16 +112,19 @@ impl Index {
     ) -> Option<&Arc<Record>> {
         let (models, share) = (&request.models, Share::of(request));
         let runs = self.runs_of(&request.worker);
-        let waits = |record: &Record| {
-            long.is_some_and(|long| long.hold_back(record)) || alone::is_too_early(record, request)
-        };
-        let may = |project: &str, id: TaskId| {
-            let others_wait = || self.claimable.others_wait(models, project);
+        let next = self.claimable.next(models, |project, id| {
             let running = runs.get(project).copied().unwrap_or(0);
-            let has_share = share.allows(running, others_wait);
-            has_share && !self.records.get(&id).is_some_and(|record| waits(record))
-        };
-        self.records.get(&self.claimable.next(models, may)?)
+            if !share.allows(running, || self.claimable.others_wait(models, project)) {
+                return false;
+            }
+            // The project waits with its first task. If it took a later one instead, short tasks could
+            // pass a long one for ever.
+            !self.records.get(&id).is_some_and(|record| {
+                long.is_some_and(|long| long.hold_back(record))
+                    || claiming::is_too_early(record, request)
+            })
+        });
+        self.records.get(&next?)
     }
 
     /// Number of tasks of each project that this worker runs.
@@ -139,15 +144,18 @@ impl Index {
 
     /// The next task whose references must be fetched.
     pub(crate) fn next_fetch(&self, models: &[String], project_max: usize) -> Option<&Arc<Record>> {
-        let may = |project: &str, _| self.counts(project).fetching < project_max as u64;
-        self.records.get(&self.fetchable.next(models, may)?)
+        let next = self.fetchable.next(models, |project, _| {
+            self.counts(project).fetching < project_max as u64
+        });
+        self.records.get(&next?)
     }
 
     /// Up to `limit` tasks whose pause before the next fetch has ended at `lease_ms`.
     pub(crate) fn back(&self, lease_ms: LeaseMs, limit: usize) -> Vec<Arc<Record>> {
-        let due = self.away.iter();
-        let due = due.take_while(|(until, _)| *until <= lease_ms);
-        due.filter_map(|(_, id)| self.records.get(id))
+        self.away
+            .iter()
+            .take_while(|(until, _)| *until <= lease_ms)
+            .filter_map(|(_, id)| self.records.get(id))
             .take(limit)
             .cloned()
             .collect()
@@ -168,12 +176,17 @@ impl Index {
         self.follow(&back, |turns, project| turns.undo(project, change));
     }
 
+    /// Replaces the record before a change by the one after it, in every line and count. The turns are
+    /// charged in between by `take_turn`, since undoing a charge is not charging in reverse.
     fn follow(&mut self, change: &Change, take_turn: impl FnOnce(&mut Turns, &Arc<str>)) {
         let (before, after) = (&change.before, &change.after);
         let Some(record) = before.as_ref().or(after.as_ref()) else {
             return;
         };
         let project = self.key(&record.task.project);
+        // The lines sort projects by rank, and a change moves the rank of its project. So: take the
+        // record out under the old rank, count it and charge the turn, move the project's other
+        // tasks to the new rank, and put the record in there.
         let ranks = self.ranks(&project);
         let old = before.as_ref().filter(|record| !record.is_terminal());
         let new = after.as_ref().filter(|record| !record.is_terminal());
@@ -184,6 +197,8 @@ impl Index {
         if let Some(record) = new {
             self.count(record, &project, 1);
         }
+        // The entry also remembers the project's last fetch; a project without tasks has lost its
+        // claim to a turn anyway.
         if self.counts(&project).unfinished == 0 {
             self.projects.remove(&project);
         }
@@ -216,12 +231,11 @@ impl Index {
 
     fn count(&mut self, record: &Record, project: &Arc<str>, by: i64) {
         let counts = self.projects.entry(project.clone()).or_default();
-        let add = |count: &mut u64, counts: bool| {
-            *count = count.saturating_add_signed(if counts { by } else { 0 });
-        };
-        add(&mut counts.unfinished, true);
+        counts.unfinished = counts.unfinished.saturating_add_signed(by);
         if let Some(token) = record.references.fetch().filter(|_| record.is_waiting()) {
-            add(&mut counts.fetching, true);
+            counts.fetching = counts.fetching.saturating_add_signed(by);
+            // Tokens only grow, so the largest is that of the last fetch. Not undone: a turn that was taken
+            // and failed counts as taken.
             counts.last_fetch = counts.last_fetch.max(token);
         }
     }
@@ -267,5 +281,138 @@ fn spot<'a>(record: &'a Record, project: &'a Arc<str>) -> Spot<'a> {
         model: &record.task.spec.model,
         project,
         place: QueuePlace::of(record),
+    }
+}
+
+/// Waiting tasks.
+#[derive(Debug)]
+struct Lines<R> {
+    models: HashMap<String, Line<R>>,
+}
+
+/// The tasks of one model.
+#[derive(Debug)]
+struct Line<R> {
+    projects: HashMap<Arc<str>, BTreeMap<QueuePlace, TaskId>>,
+    /// Rank of the project, order of acceptance of its first task, project.
+    order: BTreeSet<(R, u64, Arc<str>)>,
+}
+
+/// The position of a waiting task.
+#[derive(Clone, Copy, Debug)]
+struct Spot<'a> {
+    model: &'a str,
+    project: &'a Arc<str>,
+    place: QueuePlace,
+}
+
+impl<R> Default for Lines<R> {
+    fn default() -> Self {
+        Self {
+            models: HashMap::new(),
+        }
+    }
+}
+
+impl<R: Copy + Ord + Debug> Lines<R> {
+    /// The first task of these models, among the projects that may have one.
+    fn next(&self, models: &[String], may: impl Fn(&str, TaskId) -> bool) -> Option<TaskId> {
+        // Of each model's line only the first project that may have a task is a candidate; the
+        // smallest of these heads is next. The task is the project's first over all models, which
+        // may be in another line: its own order holds however its models are mixed.
+        let heads = models.iter().filter_map(|model| {
+            let line = self.models.get(model)?;
+            line.order.iter().find_map(|head| {
+                let (.., project) = head;
+                let id = self.first(models, project)?;
+                may(project, id).then_some((head, id))
+            })
+        });
+        heads.min_by_key(|(head, _)| *head).map(|(_, id)| id)
+    }
+
+    /// A project's first task of these models.
+    fn first(&self, models: &[String], project: &str) -> Option<TaskId> {
+        let lines = models.iter().filter_map(|model| self.models.get(model));
+        let own = lines.filter_map(|line| line.projects.get(project)?.first_key_value());
+        own.min_by_key(|(place, _)| **place).map(|(_, id)| *id)
+    }
+
+    /// Whether a project other than this one has a task of these models.
+    fn others_wait(&self, models: &[String], project: &str) -> bool {
+        let lines = models.iter().filter_map(|model| self.models.get(model));
+        let mut projects = lines.flat_map(|line| line.projects.keys());
+        projects.any(|other| &**other != project)
+    }
+
+    fn join(&mut self, spot: Spot<'_>, rank: R, id: TaskId) {
+        // `entry` needs an owned key: look up first, so that the name is copied only for a model's first task.
+        let line = match self.models.get_mut(spot.model) {
+            Some(line) => line,
+            None => self.models.entry(spot.model.to_owned()).or_default(),
+        };
+        line.reorder(spot.project, rank, rank, |tasks| {
+            tasks.insert(spot.place, id);
+        });
+    }
+
+    fn leave(&mut self, spot: Spot<'_>, rank: R) {
+        if let Some(line) = self.models.get_mut(spot.model) {
+            line.reorder(spot.project, rank, rank, |tasks| {
+                tasks.remove(&spot.place);
+            });
+            if line.projects.is_empty() {
+                self.models.remove(spot.model);
+            }
+        }
+    }
+
+    /// Moves a project whose rank has changed, in all of its lines.
+    fn rerank(&mut self, project: &Arc<str>, before: R, after: R) {
+        if before != after {
+            for line in self.models.values_mut() {
+                line.reorder(project, before, after, |_| {});
+            }
+        }
+    }
+}
+
+impl<R> Default for Line<R> {
+    fn default() -> Self {
+        Self {
+            projects: HashMap::new(),
+            order: BTreeSet::new(),
+        }
+    }
+}
+
+impl<R: Copy + Ord> Line<R> {
+    /// Changes a project's tasks and moves the project to its new position.
+    fn reorder(
+        &mut self,
+        project: &Arc<str>,
+        before: R,
+        after: R,
+        change: impl FnOnce(&mut BTreeMap<QueuePlace, TaskId>),
+    ) {
+        // The project's position depends on its first task (for ties of ranks), so it is taken out
+        // and put back only if that or the rank has changed.
+        let tasks = self.projects.entry(project.clone()).or_default();
+        let old = tasks.keys().next().map(|head| head.seq);
+        change(tasks);
+        let new = tasks.keys().next().map(|head| head.seq);
+        if new.is_none() {
+            self.projects.remove(project);
+        }
+        // Most tasks join behind others of their project, which moves no project.
+        if (before, old) == (after, new) {
+            return;
+        }
+        if let Some(seq) = old {
+            self.order.remove(&(before, seq, project.clone()));
+        }
+        if let Some(seq) = new {
+            self.order.insert((after, seq, project.clone()));
+        }
     }
 }

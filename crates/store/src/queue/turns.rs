@@ -1,12 +1,18 @@
 //! Turns of projects, by start-time fair queueing (Goyal, Vin, Cheng 1996): every project has a
 //! clock that each started task advances by its estimated cost, and the project whose clock is
 //! furthest behind is next. When an idle project starts a task again, its clock is set to that of
-//! the others, so that nobody saves up turns.
+//! the others, so that nobody saves up turns. Also the share of a worker's slots that one project may
+//! have.
+//!
+//! Example: A sends tasks of cost 100, B of cost 10. Both clocks are at 0, and A starts one: its clock
+//! is 100. B is behind and starts ten in a row, until its clock is 100 as well. So each gets half of
+//! the work, not half of the tasks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::change::Change;
+use crate::ClaimRequest;
 
 /// Projects without tasks are removed when there are this many more than at the last check.
 const PAST_MAX: usize = 1_024;
@@ -32,12 +38,12 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// As stored.
+    /// Restores stored clocks.
     pub(crate) fn stored(now: u64, clocks: impl IntoIterator<Item = (Arc<str>, u64)>) -> Self {
         Self {
             clocks: clocks.into_iter().collect(),
             now,
-            // None of these is removed.
+            // Clocks read for one transaction: none is removed here.
             forget_at: usize::MAX,
         }
     }
@@ -71,6 +77,8 @@ impl Turns {
 
     /// Charges the start of a task with this cost.
     pub(crate) fn charge(&mut self, project: &Arc<str>, cost: u64) {
+        // A project that was idle is behind `now`. It starts level with the others: it gets the
+        // next turn, but not all the turns that it did not use.
         let start = self.of(project).max(self.now);
         self.now = start;
         self.clocks
@@ -82,9 +90,13 @@ impl Turns {
         if self.clocks.len() < self.forget_at {
             return;
         }
+        // A clock ahead of `now` is a debt. A project that could shed it by leaving for a moment would get
+        // more than its share.
         let now = self.now;
         self.clocks
             .retain(|project, clock| *clock > now || is_active(project));
+        // Doubling keeps the cost of this scan constant per charge, however many projects are in
+        // debt.
         self.forget_at = 2 * self.clocks.len() + PAST_MAX;
     }
 }
@@ -94,6 +106,43 @@ fn claimed_cost(change: &Change) -> Option<u64> {
     let (before, after) = (change.before.as_ref()?, change.after.as_ref()?);
     let is_claimed = before.is_waiting() && after.is_running();
     is_claimed.then(|| after.task.spec.cost())
+}
+
+/// A worker's slots, and the limit set by its operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) slots: usize,
+    /// 0 has the meaning in [`crate::ClaimRequest::project_slots_max`].
+    pub(crate) project_max: usize,
+}
+
+impl Share {
+    /// The share in a worker's request.
+    pub(crate) fn of(request: &ClaimRequest) -> Self {
+        Self {
+            slots: request.slots,
+            project_max: request.project_slots_max,
+        }
+    }
+
+    /// Whether a project with this many running tasks may have another one.
+    pub(crate) fn allows(self, running: u64, others_wait: impl FnOnce() -> bool) -> bool {
+        // `others_wait` searches the queue, so it is asked only if its answer matters: within the
+        // smaller maximum no project has to wait for anybody.
+        let running = usize::try_from(running).unwrap_or(usize::MAX);
+        running < self.max(true) || running < self.max(others_wait())
+    }
+
+    /// Maximum number of running tasks of one project.
+    fn max(self, others_wait: bool) -> usize {
+        match (self.project_max, others_wait) {
+            (0, false) => usize::MAX,
+            // One slot stays free for another project, so that the next one to come does not wait
+            // for the end of a whole task. With a single slot the projects just take turns.
+            (0, true) => self.slots.saturating_sub(1).max(1),
+            (set, _) => set,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -145,5 +194,21 @@ mod tests {
         }
         assert!(turns.clocks.len() < 3 * PAST_MAX, "{}", turns.clocks.len());
         assert!(turns.of("debtor") >= 1_000_000 && turns.of("busy") > 0);
+    }
+
+    #[test]
+    fn one_slot_is_left_where_others_wait() {
+        let share = |slots, project_max| Share { slots, project_max };
+        for (slots, alone, beside) in [(1, usize::MAX, 1), (2, usize::MAX, 1), (8, usize::MAX, 7)] {
+            assert_eq!(share(slots, 0).max(false), alone);
+            assert_eq!(share(slots, 0).max(true), beside);
+            assert_eq!(share(slots, 3).max(false), 3);
+            assert_eq!(share(slots, 3).max(true), 3);
+            for others_wait in [false, true] {
+                let max = share(slots, 0).max(others_wait) as u64;
+                assert!(share(slots, 0).allows(max - 1, || others_wait));
+                assert!(!share(slots, 0).allows(max, || others_wait));
+            }
+        }
     }
 }

@@ -18,11 +18,11 @@ use super::{SqliteStore, read_overview, stopped};
 use crate::backend::{Backend, Operation, Tables};
 use crate::changes::{UNDER_WAY_MS, ended_from};
 use crate::queue::QueueEstimates;
-use crate::signals::Signals;
+use crate::changes::Signals;
 use crate::sql::{Dialect, Question, Script};
 use crate::tables::keys::RecordUses;
 use crate::tables::workers::{Announce, Withdraw};
-use crate::tables::{tallies, workers};
+use crate::tables::{operators, workers};
 use crate::{
     Announcement, ApiKey, Counts, Ended, EndedRequest, Glance, Idempotency, Lease, LivingWorker,
     Overview, Page, PageRequest, StoreError, Usage, Workers,
@@ -192,7 +192,7 @@ impl Backend for SqliteStore {
     async fn ended(&self, request: EndedRequest) -> Result<Ended, StoreError> {
         let now_ms = self.clock.now_ms();
         let from_ms = ended_from(request.since_ms, now_ms);
-        let ask = tallies::ended(&request, from_ms);
+        let ask = operators::ended(&request, from_ms);
         let found = self
             .read(Some(&request.project), move |readers, _| readers.ask(&ask))
             .await?;

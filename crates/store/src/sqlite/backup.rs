@@ -14,7 +14,7 @@ use super::fault::{Done, Fault};
 use super::{recover, schema, script};
 use kinora_contract::lifecycle::reference_keys_of;
 
-use crate::tables::secrets;
+use crate::tables::keys;
 use crate::{
     BackupCounts as Counts, BackupSource, OpenError, SqliteOptions, StoreError, TaskFiles,
 };
@@ -135,7 +135,7 @@ impl Snapshot {
         if !there.map_err(Fault::from)? {
             return Ok(false);
         }
-        Ok(!script::ask(&self.conn, &secrets::signing_key())?.is_empty())
+        Ok(!script::ask(&self.conn, &keys::signing_key())?.is_empty())
     }
 
     /// Counts its contents.

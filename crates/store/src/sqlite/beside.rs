@@ -14,7 +14,7 @@ use super::rows::COLUMNS;
 use super::{checkpoint, opening, read_overview, rows, schema, script};
 use crate::backend::Tables;
 use crate::sql::{Dialect, Question, Script};
-use crate::tables::{keys, secrets, tallies};
+use crate::tables::{keys, secrets, operators};
 use crate::{
     KeyAction, Loss, OpenError, Operations, Overview, SqliteOptions, StoreError, TallyRequest,
     TallyRow,
@@ -94,7 +94,7 @@ impl SqliteOperations {
 impl Operations for SqliteOperations {
     async fn tallies(&self, request: &TallyRequest) -> Result<Vec<TallyRow>, StoreError> {
         self.inspector
-            .read(|conn| script::ask(conn, &tallies::sums(request)))
+            .read(|conn| script::ask(conn, &operators::sums(request)))
     }
 
     async fn key_log(&self, project: Option<&str>) -> Result<Vec<KeyAction>, StoreError> {
@@ -150,7 +150,7 @@ impl Inspector {
     }
 
     pub(crate) fn has_signing_key(&self) -> Result<bool, StoreError> {
-        Ok(!script::ask(&self.conn(), &secrets::signing_key())?.is_empty())
+        Ok(!script::ask(&self.conn(), &keys::signing_key())?.is_empty())
     }
 
     pub(crate) fn check(&self) -> Result<Vec<String>, OpenError> {

@@ -9,8 +9,8 @@ use kinora_contract::lifecycle::{Hints, Lease, Record};
 use kinora_contract::{Clock, TaskId};
 
 use super::cache::Cache;
+use crate::changes::Signals;
 use crate::queue::{Change, QueueEstimates};
-use crate::signals::Signals;
 use crate::{TaskChange, metered};
 
 /// Shared by the writer and all readers.

@@ -47,7 +47,7 @@ use kinora_contract::{Clock, Reading};
 
 use crate::present::Present;
 use crate::sql::Dialect;
-use crate::tables::overview::ReadOverview;
+use crate::tables::operators::ReadOverview;
 use crate::{Holds, OpenError, OpenOptions, Store, StoreError};
 use checkpoint::{Checkpointer, Log};
 use fault::{Done, Fault};

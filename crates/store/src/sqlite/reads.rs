@@ -20,7 +20,7 @@ use super::memory::Memory;
 use super::rows::{COLUMNS, at, int};
 use super::transaction::key_binding;
 use super::{rows, schema, script};
-use crate::page::Filling;
+use crate::tasks::Filling;
 use crate::sql::{Question, Script};
 use crate::{Idempotency, OpenError, Order, Page, PageRequest, SqliteOptions, metered};
 

@@ -13,8 +13,8 @@ use super::rows;
 use super::rows::{COLUMNS, int};
 use super::transaction::{Batch, Mark, Standing};
 use crate::queue::Change;
-use crate::queue::alone::Company;
-use crate::usages::Usages;
+use crate::queue::claiming::Company;
+use crate::tasks::Usages;
 use crate::{Attempt, SqliteOptions};
 
 /// Larger numbers are never reached by counting, so a damaged one is found before it is used.

@@ -10,8 +10,8 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use serde_json::{from_str, to_string};
 
 use super::fault::{Done, Fault};
-pub(super) use crate::stored::{files, int, phase_name};
-use crate::{HELD_RESULTS_MAX, Holds, Usage, stored};
+pub(super) use crate::sql::{files, int, phase_name};
+use crate::{HELD_RESULTS_MAX, Holds, Usage, sql};
 
 /// The last id of a project; the first of all if it has no task.
 pub(super) fn newest(conn: &Connection, project: &str) -> Done<TaskId> {
@@ -272,7 +272,7 @@ pub(super) fn read(row: &Row<'_>) -> Done<Record> {
         attempt: row.get(const { at("attempt") })?,
         engine: row.get(const { at("engine") })?,
         warnings: warnings(row)?,
-        trace: stored::trace(row.get_ref(const { at("trace") })?.as_str_or_null()?),
+        trace: sql::trace(row.get_ref(const { at("trace") })?.as_str_or_null()?),
     };
     let lease = time(row, const { at("lease_token") })?.map(|token| {
         let until_ms = time(row, const { at("lease_until_ms") })?.unwrap_or(0);

@@ -16,11 +16,11 @@ use crate::backend::{KeyBinding, Transaction, TransactionFault};
 use crate::effects::{EffectsMark, PendingEffects};
 use crate::operators::Tallies;
 use crate::present::Present;
-use crate::queue::{Change, Index, alone};
+use crate::queue::{Change, Index, claiming};
 use crate::sql::{Dialect, Query, Row};
-use crate::tables::tallies;
-use crate::task::Load;
-use crate::usages::{Charge, Usages};
+use crate::tables::operators;
+use crate::tasks::Load;
+use crate::tasks::{Charge, Usages};
 use crate::{
     Callback, ClaimRequest, ExpiryCursor, FetchRequest, Idempotency, LongTasks, Postpone,
     SweepRequest,
@@ -73,7 +73,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Remembers that a task waits to run alone, even if the transaction fails.
-    fn wait_alone(&mut self, next: alone::Next) {
+    fn wait_alone(&mut self, next: claiming::Next) {
         self.standing.queue.alone = Some(next);
     }
 
@@ -191,9 +191,9 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Marks the lease of a task as used up by a dead process ([`alone::judged`]).
+    /// Marks the lease of a task as used up by a dead process ([`claiming::judged`]).
     pub(super) fn condemn(&mut self, before: &Record) -> Done<()> {
-        let lease = before.lease.as_ref().map(alone::judged);
+        let lease = before.lease.as_ref().map(claiming::judged);
         let after = Arc::new(Record {
             lease,
             ..before.clone()
@@ -276,7 +276,7 @@ impl<'a> Batch<'a> {
         self.write_usage()?;
         let tallies: Tallies = self.endings.iter().collect();
         for row in tallies.rows() {
-            script::run(self.conn, &tallies::add(&row))?;
+            script::run(self.conn, &operators::add(&row))?;
         }
         // An idle store makes many transactions that change nothing. Counting them would write a
         // row, and so sync the disk, for each.
@@ -541,7 +541,7 @@ impl Transaction for Batch<'_> {
         Ok(claimed.flatten())
     }
 
-    fn wait_alone(&mut self, next: alone::Next) -> Done<()> {
+    fn wait_alone(&mut self, next: claiming::Next) -> Done<()> {
         Batch::wait_alone(self, next);
         Ok(())
     }

@@ -26,7 +26,7 @@ use super::memory::Memory;
 use super::transaction::{Batch, Standing, control, roll_back};
 use super::{ending, recover, transaction};
 use crate::backend::Operation;
-use crate::lease::LeasedChange;
+use crate::work::LeasedChange;
 use crate::{SqliteOptions, StoreError, metered};
 
 /// Maximum number of queued requests; further ones wait, which holds back their callers.

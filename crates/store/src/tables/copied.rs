@@ -362,7 +362,7 @@ impl CopiedRow {
     /// The row of a store's signing key, in the table `secrets`.
     #[must_use]
     pub fn signing_key(key: &[u8; 32]) -> Self {
-        Self(Row(vec![super::secrets::SIGNING_KEY.into(), key.into()]))
+        Self(Row(vec![super::keys::SIGNING_KEY.into(), key.into()]))
     }
 
     /// The value of a row of `counters`, if it is the one with this name.

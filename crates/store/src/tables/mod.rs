@@ -3,8 +3,6 @@
 pub(crate) mod chores;
 pub(crate) mod copied;
 pub(crate) mod keys;
-pub(crate) mod overview;
-pub(crate) mod secrets;
-pub(crate) mod tallies;
+pub(crate) mod operators;
 pub(crate) mod webhooks;
 pub(crate) mod workers;

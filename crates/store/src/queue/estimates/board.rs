@@ -1,5 +1,5 @@
 //! The committed unfinished tasks, reduced to the data that an estimate needs, and the measured
-//! service time of each model.
+//! service time of each model. It follows changes; it decides nothing, and may be slightly wrong.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -9,8 +9,7 @@ use std::time::Duration;
 use kinora_contract::lifecycle::Record;
 use kinora_contract::{State, TaskId};
 
-use super::super::change::Change;
-use super::super::place::QueuePlace;
+use super::super::change::{Change, QueuePlace};
 use super::super::turns::Turns;
 
 /// Milliseconds per cost unit until a task is measured: the storyboard engine on a small machine.
@@ -101,9 +100,12 @@ impl Board {
             && old.is_running()
             && old.token() == new.token()
         {
+            // A renewal: the task keeps its run, so no position moves.
             self.report(new, now);
             return false;
         }
+        // Share the name with the project's other tasks; a long queue has thousands of tasks of few
+        // projects.
         let known = self.waiting.get_key_value(&*record.task.project);
         let project = known.map_or_else(|| (&*record.task.project).into(), |(key, _)| key.clone());
         if let Some(old) = old {
@@ -120,6 +122,8 @@ impl Board {
 
     /// Replaces all tasks by those of `snapshot`. Known runs continue unchanged.
     pub(super) fn replace(&mut self, snapshot: QueueSnapshot, now: Duration) {
+        // Runs keep their start times: a snapshot does not have them, and measured service times
+        // and predictions by progress need them.
         let mut known = std::mem::take(&mut self.running);
         self.waiting.clear();
         self.waiting_for.clear();
@@ -172,7 +176,7 @@ impl Board {
     }
 
     fn line_up(&self, has: impl Fn(&str) -> bool, positions: &mut HashMap<TaskId, u64>) {
-        // Searching all waiting tasks for those of an unused group would take too long.
+        // Most groups have no waiting task. Do not search a long queue for each of them.
         if !self.waiting_for.keys().any(|model| has(model)) {
             return;
         }
@@ -185,6 +189,9 @@ impl Board {
                 (project, own.peekable())
             })
             .collect();
+        // Replays the claims to come on a copy of the clocks. The heap holds the first task of each
+        // project; taking the smallest, charging its cost and putting the project's next task back
+        // is one claim. The cost is one heap operation a task, not one search of all projects.
         let mut heads = BinaryHeap::new();
         for (at, (project, line)) in lines.iter_mut().enumerate() {
             if let Some((place, _)) = line.peek() {
@@ -198,6 +205,8 @@ impl Board {
                 continue;
             };
             positions.insert(task.id, ahead);
+            // A task whose references are in transit has a position but delays nobody: others pass
+            // it.
             if task.claimable {
                 ahead += 1;
                 turns.charge(project, task.cost);
@@ -233,6 +242,8 @@ impl Board {
     /// waiting one of each project, over the slots.
     pub(super) fn interval_ms(&self) -> f64 {
         let running = self.running.values().map(|one| (&*one.model, one.cost));
+        // Running tasks are the best sample of the mix that holds the slots now. Without any, the
+        // tasks that start next stand for it.
         let mut works: Vec<(&str, u64)> = running.collect();
         if works.is_empty() {
             let heads = self.waiting.values().filter_map(BTreeMap::first_key_value);
@@ -249,6 +260,8 @@ impl Board {
         if let Some(measured) = self.ms_per_cost.get(model) {
             return *measured;
         }
+        // Before a model's first task has ended: the slowest of the present runs, which errs on the
+        // side of a later return.
         let of_model = self.running.values().filter(|one| one.model == model);
         let told = of_model.filter_map(|one| Some(one.whole_ms()? / one.cost.max(1) as f64));
         told.reduce(f64::max).unwrap_or(MS_PER_COST)
@@ -282,6 +295,7 @@ impl Board {
 
     fn leave(&mut self, record: &Record, after: Option<&Record>, now: Duration) {
         if let Some(running) = self.running.remove(&record.task.id) {
+            // Only a completed run says how long a task takes; failed and cancelled ones end early.
             if after.is_some_and(|after| matches!(after.task.state, State::Completed(_))) {
                 self.measure(&running, now);
             }

@@ -323,3 +323,32 @@ fn who_obeys_gets_in_beside_one_that_never_waits() {
         assert_let_in(&refusals(Bound::Queue(2), &names, Some("hostile"), seed));
     }
 }
+
+#[test]
+fn who_comes_when_a_place_is_free_comes_late_enough() {
+    let after = |free, ahead| {
+        let interval_ms = 2_000;
+        Vacancies { free, interval_ms }.after_ms(ahead)
+    };
+    assert_eq!(
+        [0, 1, 2].map(|ahead| after(0, ahead)),
+        [2_900, 5_300, 7_700]
+    );
+    // Places that came free since the refusal are there at once.
+    assert_eq!([0, 1].map(|ahead| after(1, ahead)), [LATENCY_MS, 2_900]);
+    assert_eq!(after(u64::MAX, 5), LATENCY_MS);
+    assert_eq!(after(0, 1_000_000), AFTER_MAX_MS);
+}
+
+#[test]
+fn nobody_is_told_the_same_time_as_one_that_an_older_estimate_told() {
+    let vacancies = Vacancies {
+        free: 0,
+        interval_ms: 2_000,
+    };
+    let due = |ahead, last_ms| vacancies.due_ms(ahead, last_ms, 100_000);
+    assert_eq!(due(0, None), 102_900);
+    assert_eq!(due(1, Some(102_900)), 105_300);
+    assert_eq!(due(1, Some(150_000)), 152_000);
+    assert_eq!(due(1, Some(219_999)), 100_000 + AFTER_MAX_MS);
+}
