@@ -56,18 +56,23 @@ impl Address {
         let mut hosts = Vec::new();
         for base in each_host(base) {
             let address = format!("{base}?{}", others.join("&"));
-            // The parser's messages may repeat parts of the address.
+            // The parser's own message is dropped: it may repeat parts of the address, and with them
+            // the password.
             let parsed = address.parse::<Config>();
             let mut config = parsed.map_err(|_| refuse("it cannot be understood"))?;
             if let Some(schema) = &schema {
+                // Spaces separate options of a connection; a backslash keeps one (libpq, `options`).
                 let schema = schema.replace('\\', "\\\\").replace(' ', "\\ ");
                 let given = config.get_options().unwrap_or_default();
                 let both = format!("{given} -c search_path={schema}");
                 config.options(both.trim());
             }
-            config.ssl_mode(match encrypts {
-                true => SslMode::Require,
-                false => SslMode::Disable,
+            // Never the driver's `Prefer`, which would go on unencrypted if an attacker in between
+            // denied that the server knows TLS.
+            config.ssl_mode(if encrypts {
+                SslMode::Require
+            } else {
+                SslMode::Disable
             });
             keep_alive(&mut config, options);
             hosts.push(config);
@@ -76,7 +81,8 @@ impl Address {
     }
 }
 
-/// The same address (without parameters) of each host alone, so that each has its own time to answer.
+/// Splits an address (without parameters) into one per host, so that each host has its own time to
+/// answer.
 fn each_host(base: &str) -> Vec<String> {
     let (scheme, rest) = base.split_once("://").unwrap_or(("", base));
     let (authority, path) = match rest.find('/') {
@@ -87,11 +93,14 @@ fn each_host(base: &str) -> Vec<String> {
         Some(at) => authority.split_at(at + 1),
         None => ("", authority),
     };
-    let one = |host| format!("{scheme}://{user}{host}{path}");
-    hosts.split(',').map(one).collect()
+    hosts
+        .split(',')
+        .map(|host| format!("{scheme}://{user}{host}{path}"))
+        .collect()
 }
 
-/// Makes the connection notice a vanished server.
+/// Makes a connection notice a server that vanished without closing it. The kernel's own defaults are
+/// hours. Parameters in the address win.
 fn keep_alive(config: &mut Config, options: &PostgresOptions) {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(Duration::from_millis(options.connect_timeout_ms.into()));

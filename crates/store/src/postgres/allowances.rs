@@ -11,7 +11,9 @@ use super::session::Statement;
 use crate::sql::int;
 use crate::{Allowances, StoreError, Taken, Time};
 
-/// The level of a bucket for each request in it: a limit of `n` per minute adds `n` per millisecond.
+/// Units of a bucket per request. A limit of `n` requests per minute then adds `n` units per
+/// millisecond, so all arithmetic is in whole numbers: 100 per minute fill 1.67 requests a second, which
+/// are 100 units per millisecond.
 const REQUEST: u64 = 60_000;
 
 /// Takes up to `$3` requests from the bucket of the key `$1` with a capacity of `$2`, at the time
@@ -29,7 +31,7 @@ const TAKE: &str = "\
         ) f, LATERAL (SELECT least($3, f.level / 60000) AS granted) g) \
     RETURNING granted, level";
 
-/// Asks for `wanted` requests, at `now_ms` if the server's clock does not decide.
+/// The statement that takes up to `wanted` requests, at `now_ms` if the server's clock does not decide.
 fn ask(key: &str, per_minute: u32, wanted: u32, now_ms: Option<u64>) -> Statement {
     let ask = Statement::new(TAKE)
         .text(key)
@@ -44,10 +46,9 @@ fn read(rows: &[Row], per_minute: u32) -> Done<Taken> {
     let row = row.ok_or_else(|| corrupt("an allowance gives no answer".to_owned()))?;
     let granted = row.try_get::<_, i64>(0)?.unsigned_abs();
     let level = row.try_get::<_, i64>(1)?.unsigned_abs();
-    let requests = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     Ok(Taken {
-        granted: requests(granted),
-        left: requests(level / REQUEST),
+        granted: u32::try_from(granted).unwrap_or(u32::MAX),
+        left: u32::try_from(level / REQUEST).unwrap_or(u32::MAX),
         next_ms: REQUEST
             .saturating_sub(level)
             .div_ceil(per_minute.max(1).into()),

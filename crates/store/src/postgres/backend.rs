@@ -29,7 +29,7 @@ use crate::{
 
 /// The columns of a [`Glance`].
 const GLANCE: &str = "id, phase, started_at_ms IS NULL, progress, created_at_ms";
-/// Readings of one page, of which each may be of rows that cannot be read.
+/// Maximum number of queries for one page. Each may find only rows that cannot be read.
 const READINGS_MAX: usize = 10;
 
 impl Tables for PostgresStore {
@@ -128,7 +128,8 @@ impl Backend for PostgresStore {
     }
 
     async fn find_waiting(&self, ids: &[TaskId]) -> Result<Vec<Option<Arc<Record>>>, StoreError> {
-        // A single one was mostly read a moment ago.
+        // A client that waits for its place in the queue polls one task, whose record is mostly still
+        // in the cache. Lists ask for many at once, which share one query in any case.
         if let [id] = ids {
             return match self.reader.poll(*id).await {
                 Err(error @ StoreError::Unavailable(_)) => Err(error),
@@ -177,6 +178,7 @@ impl Backend for PostgresStore {
                     return Ok(filling.page());
                 }
             }
+            // Fewer rows than were asked for: the list ends here, even if some could not be read.
             let Some(last) = found.last().filter(|_| found.len() > request.limit) else {
                 return Ok(filling.page());
             };
@@ -198,11 +200,13 @@ impl Backend for PostgresStore {
     }
 
     async fn unfinished(&self, project: &str) -> Result<Vec<Glance>, StoreError> {
-        // One part for each index.
-        let part = |place: i16| {
-            format!("SELECT {GLANCE} FROM tasks WHERE project = $1 AND place = {place}")
-        };
-        let ask = [1, 2, 3, 4].map(part).join(" UNION ALL ");
+        // Each place has a partial index of its own, which PostgreSQL uses only if the condition names
+        // that place as a constant: four simple queries instead of `place IN (1, 2, 3, 4)`.
+        let ask = [1, 2, 3, 4]
+            .map(|place: i16| {
+                format!("SELECT {GLANCE} FROM tasks WHERE project = $1 AND place = {place}")
+            })
+            .join(" UNION ALL ");
         let found = self.reader.query(Statement::new(ask).text(project)).await?;
         let mut found = glances(&found)?;
         self.compare(found.iter().copied().map(Some));
@@ -215,7 +219,8 @@ impl Backend for PostgresStore {
         let from_ms = ended_from(request.since_ms, now_ms).saturating_sub(UNDER_WAY_MS);
         let found = self.ask(operators::ended(&request, from_ms)).await?;
         let tasks: Vec<_> = found.into_iter().rev().flatten().collect();
-        // They are not unfinished any more.
+        // The reader of this answer knows that they have ended. A later poll must not show one of them
+        // as running.
         let ended = tasks.iter().map(|(_, id)| (*id, None));
         self.shared.cache.compare(ended);
         Ok(Ended {
@@ -255,13 +260,14 @@ impl Backend for PostgresStore {
     }
 
     async fn counts(&self) -> Result<Counts, StoreError> {
-        let part = |place: i16| {
-            format!(
-                "SELECT model, project, {place}::smallint, fetch_token IS NOT NULL, count(*), min(created_at_ms) \
-                 FROM tasks WHERE place = {place} GROUP BY 1, 2, 4"
-            )
-        };
-        let ask = [1, 2, 3, 4].map(part).join(" UNION ALL ");
+        let ask = [1, 2, 3, 4]
+            .map(|place: i16| {
+                format!(
+                    "SELECT model, project, {place}::smallint, fetch_token IS NOT NULL, count(*), min(created_at_ms) \
+                     FROM tasks WHERE place = {place} GROUP BY 1, 2, 4"
+                )
+            })
+            .join(" UNION ALL ");
         let found = self.reader.query(Statement::new(ask)).await?;
         let now_ms = self.reader.present().await?.wall_ms;
         Ok(counts(&found, now_ms)?)
@@ -280,12 +286,12 @@ impl Backend for PostgresStore {
         Ok(!self.reader.query(ask).await?.is_empty())
     }
 
-    /// Only the database knows.
+    /// Always true: only the database knows.
     fn may_fetch(&self) -> bool {
         true
     }
 
-    /// Written by the keys themselves.
+    /// Does nothing: the key cache queues each use itself.
     async fn write_key_uses(&self) {}
 }
 
@@ -339,7 +345,8 @@ impl LaneStep for PutPreview {
 }
 
 impl PostgresStore {
-    /// No poll shows these tasks as they were before they were read here.
+    /// Drops cached unfinished tasks whose state differs from the one just read: once a client has seen
+    /// the new state, no poll may show it the old one.
     fn compare(&self, seen: impl IntoIterator<Item = Option<Glance>>) {
         let seen = seen.into_iter().flatten();
         self.shared
@@ -352,7 +359,7 @@ impl PostgresStore {
 fn page(request: &PageRequest, after: Option<String>) -> Statement {
     let (compare, direction, first) = match request.order {
         Order::Ascending => (">", "ASC", ""),
-        // Sorts behind every id.
+        // Sorts after every id: ids consist of digits and letters.
         Order::Descending => ("<", "DESC", "~"),
     };
     let text = format!(
@@ -397,16 +404,19 @@ fn counts(found: &[tokio_postgres::Row], now_ms: u64) -> Result<Counts, Fault> {
         let (place, fetched_for): (i16, bool) = (row.try_get(2)?, row.try_get(3)?);
         let tasks = row.try_get::<_, i64>(4)?.unsigned_abs();
         let created_ms = row.try_get::<_, i64>(5)?.unsigned_abs();
-        let all_if = |is_so: bool| if is_so { tasks } else { 0 };
         let waits = place != rows::RUNNING;
-        let count = Count {
-            waiting: all_if(waits),
-            unfetched: all_if(waits && place != rows::CLAIMABLE && !fetched_for),
-            fetching: all_if(waits && fetched_for),
-            running: all_if(!waits),
-        };
+        let is_fetched = place == rows::CLAIMABLE;
+        let mut count = Count::default();
         if waits {
+            count.waiting = tasks;
             counts.waits_since(&model, created_ms, now_ms);
+        } else {
+            count.running = tasks;
+        }
+        if waits && fetched_for {
+            count.fetching = tasks;
+        } else if waits && !is_fetched {
+            count.unfetched = tasks;
         }
         counts.models.entry(model).or_default().add(count);
         counts.projects.entry(project).or_default().add(count);

@@ -28,9 +28,9 @@ use crate::{PostgresOptions, StoreError};
 pub(super) struct Batch<'a> {
     pub(super) session: &'a Session,
     pub(super) runs: &'a Runs,
-    /// When it began.
+    /// The time at its start, by which all its operations judge.
     pub(super) now: Present,
-    /// Of the rows that it writes.
+    /// Version of the rows written by this transaction, if known.
     pub(super) version: Option<Version>,
     pub(super) tasks: HashMap<TaskId, Slot>,
     pub(super) projects: BTreeMap<String, Project>,
@@ -88,6 +88,20 @@ pub(super) struct Slot {
     pub(super) unreadable: Option<String>,
 }
 
+impl Slot {
+    fn is_unchanged(&self) -> bool {
+        match (&self.stored, &self.now) {
+            (Some(stored), Some(now)) => Arc::ptr_eq(stored, now),
+            _ => false,
+        }
+    }
+}
+
+/// By how much a change from `before` to `after` alters the number of records that `counts`.
+fn difference(before: Option<&Record>, after: Option<&Record>, counts: fn(&Record) -> bool) -> i64 {
+    i64::from(after.is_some_and(counts)) - i64::from(before.is_some_and(counts))
+}
+
 /// A project's stored sums, if its row is locked, and the additions to them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Project {
@@ -135,7 +149,7 @@ pub(super) struct Queue {
     pub(super) is_changed: bool,
 }
 
-/// Rows to add beside the tasks.
+/// New rows in other tables than that of the tasks.
 #[derive(Debug, Default)]
 pub(super) struct New {
     pub(super) effects: PendingEffects,
@@ -150,7 +164,7 @@ impl Batch<'_> {
         Ok(self.session.run(&statement).await?)
     }
 
-    /// The same for a statement that changes something.
+    /// As [`Self::query`], for a statement that changes something.
     pub(super) async fn change(&mut self, statement: Statement) -> Done<Vec<tokio_postgres::Row>> {
         self.wrote = true;
         Ok(self.session.run(&statement).await?)
@@ -183,7 +197,8 @@ impl Batch<'_> {
             },
             Err(fault) => return Err(fault),
         };
-        // A record that this transaction changed differs from its row.
+        // Not replaced if it is there: a record that this transaction has changed is newer than its
+        // row, which is written only at the end.
         self.tasks.entry(id).or_insert(slot);
         Ok(())
     }
@@ -199,7 +214,8 @@ impl Batch<'_> {
     pub(super) fn insert(&mut self, record: &Arc<Record>) {
         let created_ms = record.task.id.created_at_ms();
         let project = self.project(&record.task.project);
-        // A clock that was far ahead for a moment is forgotten: later ids need not follow it.
+        // Ids follow the newest one of their project. If a server's clock was years ahead for a
+        // moment, all later ids would carry that year, so an absurd distance resets the newest time.
         let is_absurd = project.newest_ms > created_ms.saturating_add(ID_AHEAD_MS_MAX);
         project.newest_ms = if is_absurd {
             created_ms
@@ -215,7 +231,7 @@ impl Batch<'_> {
         });
     }
 
-    /// Applies `event` to a task, and keeps the task and the effects. A refused event changes
+    /// Applies `event` to a task, and records the task and the effects. A refused event changes
     /// nothing.
     pub(super) fn apply(
         &mut self,
@@ -234,7 +250,7 @@ impl Batch<'_> {
         Ok(after)
     }
 
-    /// The same for an event that the task's present state allows.
+    /// As [`Self::apply`], for an event that the task's state allows; a refusal means damage.
     pub(super) fn expect(
         &mut self,
         before: &Arc<Record>,
@@ -253,10 +269,13 @@ impl Batch<'_> {
     }
 
     fn put(&mut self, change: Change) {
-        let lease = |record: &Option<Arc<Record>>| record.as_ref()?.running_lease();
-        if lease(&change.before) != lease(&change.after) {
+        let was = change.before.as_ref().and_then(|one| one.running_lease());
+        let is = change.after.as_ref().and_then(|one| one.running_lease());
+        if was != is {
             self.new.previews.remove(&change.id);
         }
+        // These parts of the queue no longer show its state. A claim or a fetch takes its part out
+        // before its own change, applies the change to it and puts it back.
         (self.part, self.fetchable) = (None, None);
         let slot = self.tasks.entry(change.id).or_insert(Slot {
             stored: None,
@@ -270,15 +289,11 @@ impl Batch<'_> {
     /// Adds the effect of a change to its project's sums.
     fn charge(&mut self, before: Option<&Record>, after: Option<&Record>) {
         let effects = Effects::of(before, after);
-        let counts = |count: fn(&Record) -> bool| {
-            let one = |record: Option<&Record>| i64::from(record.is_some_and(count));
-            one(after) - one(before)
-        };
         let added = Sums {
             bytes: effects.bytes,
             tasks: effects.tasks,
-            waiting: counts(Record::is_waiting),
-            unfinished: counts(|record| !record.is_terminal()),
+            waiting: difference(before, after, Record::is_waiting),
+            unfinished: difference(before, after, |record| !record.is_terminal()),
         };
         if let Some(record) = before.or(after) {
             self.add_sums(&record.task.project, added);
@@ -354,16 +369,13 @@ impl Batch<'_> {
         Ok(ids)
     }
 
-    /// Those of `named`, and of the tasks that idempotency keys are bound to, that were read and have not changed.
+    /// The tasks, among `named` and those to which idempotency keys are bound, that this transaction has
+    /// read and not changed.
     pub(super) fn unchanged(&self, named: impl Iterator<Item = TaskId>) -> Vec<TaskId> {
         let bound = self.bindings.values().map(|binding| binding.task);
-        let is_unchanged = |slot: &Slot| match (&slot.stored, &slot.now) {
-            (Some(stored), Some(now)) => Arc::ptr_eq(stored, now),
-            _ => false,
-        };
         named
             .chain(bound)
-            .filter(|id| self.tasks.get(id).is_some_and(is_unchanged))
+            .filter(|id| self.tasks.get(id).is_some_and(Slot::is_unchanged))
             .collect()
     }
 
@@ -377,7 +389,7 @@ impl Batch<'_> {
     }
 }
 
-/// The place of a transaction.
+/// The lane of a transaction and its number there, by which its outcome can be looked up.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     /// The lane's row.
@@ -403,6 +415,8 @@ pub(super) async fn begin<'a>(
     if missing.is_empty() {
         return Ok(batch);
     }
+    // Only for the first task of a project. The second attempt locks the new rows, and reads what the
+    // lock protects after it has the lock.
     add_projects(session, missing).await?;
     try_begin(session, needs, origin, shared).await
 }
@@ -415,6 +429,10 @@ async fn try_begin<'a>(
 ) -> Done<Batch<'a>> {
     let fresh = shared.summed.fresh();
     let asks_totals = needs.totals && fresh.is_none();
+    // All statements are sent at once and answered in one round trip, in this order: the lane's row
+    // first, since a later lookup of the outcome waits for it, then tasks before projects, which is the
+    // order of locks in all processes. Each statement sees what was committed before it began (READ
+    // COMMITTED), so those after a lock see the state that the lock protects.
     let mut asked = Asked::default();
     asked.add(Statement::new(BEGIN));
     let marked = asked.add(mark(origin, &shared.options));
@@ -475,7 +493,8 @@ fn version(marked: &Row) -> Done<Version> {
     Ok(Version::of_transaction(transaction.unsigned_abs()))
 }
 
-/// Writes the lane's row, and sets the limits of this transaction alone, so that a pooler's connection keeps no setting.
+/// Writes the lane's row, and sets limits for this transaction alone, so that a pooler's connection keeps
+/// no setting.
 fn mark(origin: Origin, options: &PostgresOptions) -> Statement {
     Statement::new(format!(
         "INSERT INTO lanes (id, batch, at_ms) \
@@ -511,7 +530,8 @@ fn lock_projects(needs: &Needs) -> Statement {
     .texts(needs.projects.iter().cloned().collect())
 }
 
-/// The last ids of projects that accept tasks. A statement of its own: what the lock waited for is seen only after it.
+/// The last ids of projects that accept tasks. A statement of its own, after the lock on the projects:
+/// one statement would not see a task whose transaction the lock had to wait for.
 fn newest_ids(needs: &Needs) -> Statement {
     Statement::new(
         "SELECT n.name, (SELECT t.id FROM tasks t WHERE t.project = n.name AND t.phase <> 'expired' \
@@ -520,7 +540,8 @@ fn newest_ids(needs: &Needs) -> Statement {
     .texts(needs.projects.iter().cloned().collect())
 }
 
-/// The last id of the newest millisecond stands for a task that was removed, or followed one from a wrong clock.
+/// Records the last id of each project. If the newest task was removed, or had the time of a wrong clock,
+/// the last possible id of the newest millisecond stands for it.
 fn keep_newest(batch: &mut Batch<'_>, found: &[Row]) -> Done<()> {
     for row in found {
         let Some(project) = batch.projects.get_mut(row.try_get::<_, &str>(0)?) else {
@@ -549,7 +570,7 @@ fn bindings(needs: &Needs) -> Statement {
     of_keys(needs, text)
 }
 
-/// Their tasks, without a lock: they are shown, not changed.
+/// The tasks to which keys are bound, without a lock: they are shown, not changed.
 fn bound_tasks(needs: &Needs) -> Statement {
     let columns = rows::columns("t");
     of_keys(
@@ -582,8 +603,8 @@ fn keep_projects(batch: &mut Batch<'_>, found: &[Row]) -> Done<()> {
     Ok(())
 }
 
-/// Adds the rows of projects that have their first task now, in a transaction of their own: what is read under the
-/// lock of a project must be read after it was taken.
+/// Adds the rows of projects that get their first task, in a transaction of its own, so that everything
+/// that the lock of a project protects is read after that lock was taken.
 async fn add_projects(session: &Session, missing: Vec<String>) -> Done<()> {
     let add = Statement::new(
         "INSERT INTO projects (name) SELECT name FROM unnest($1) AS n(name) ORDER BY name ON CONFLICT DO NOTHING",
@@ -594,6 +615,7 @@ async fn add_projects(session: &Session, missing: Vec<String>) -> Done<()> {
 }
 
 pub(super) fn numbers(rows: &[Row]) -> Done<Vec<u64>> {
-    let number = |row: &Row| Ok(row.try_get::<_, i64>(0)?.unsigned_abs());
-    rows.iter().map(number).collect()
+    rows.iter()
+        .map(|row| Ok(row.try_get::<_, i64>(0)?.unsigned_abs()))
+        .collect()
 }

@@ -29,7 +29,7 @@ pub(crate) struct PostgresBeside {
     connected: OnceCell<Connected>,
 }
 
-/// The tools of a command.
+/// A connected store: the lane for changes, and the reader.
 #[derive(Debug)]
 struct Connected {
     lane: Lane,
@@ -53,25 +53,26 @@ impl PostgresBeside {
     /// # Errors
     /// If the connection fails, or the schema is not this program's.
     async fn connected(&self) -> Result<&Connected, StoreError> {
-        let connect = || async {
-            let client = self.connector.connect().await?;
-            let checked = schema::check(&client).await;
-            checked.map_err(|error| unavailable(&error.to_string()))?;
-            let id = Statement::new("SELECT nextval('lane_ids')")
-                .run(&client)
-                .await;
-            let id = id.map_err(Fault::from)?;
-            let id = id.first().map(|row| row.try_get::<_, i64>(0)).transpose();
-            let id = id.map_err(Fault::from)?.unwrap_or_default().unsigned_abs();
-            // Keeps nothing that could become stale.
-            let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
-            let shared = Arc::new(Shared::new(&self.options, &clock));
-            Ok(Connected {
-                lane: Lane::start(self.connector.clone(), shared.clone(), id),
-                reader: Arc::new(Reader::start(self.connector.clone(), shared)),
-            })
-        };
-        self.connected.get_or_try_init(connect).await
+        self.connected.get_or_try_init(|| self.connect()).await
+    }
+
+    async fn connect(&self) -> Result<Connected, StoreError> {
+        let client = self.connector.connect().await?;
+        let checked = schema::check(&client).await;
+        checked.map_err(|error| unavailable(&error.to_string()))?;
+        let id = Statement::new("SELECT nextval('lane_ids')")
+            .run(&client)
+            .await;
+        let id = id.map_err(Fault::from)?;
+        let id = id.first().map(|row| row.try_get::<_, i64>(0)).transpose();
+        let id = id.map_err(Fault::from)?.unwrap_or_default().unsigned_abs();
+        // A clock that stands still: commands use no cache, so nothing here has an age.
+        let clock: Arc<dyn Clock> = Arc::new(ManualClock::default());
+        let shared = Arc::new(Shared::new(&self.options, &clock));
+        Ok(Connected {
+            lane: Lane::start(self.connector.clone(), shared.clone(), id),
+            reader: Arc::new(Reader::start(self.connector.clone(), shared)),
+        })
     }
 }
 

@@ -1,40 +1,54 @@
-//! Tasks that were read a moment ago, for those that are polled again and again. An unfinished task
-//! is shown to polls for up to [`PostgresOptions::polled_ms_max`] (200 ms), an ended one or its
-//! absence for [`PostgresOptions::cached_ms_max`] (1 s), and while the server cannot be asked for
-//! [`PostgresOptions::last_known_ms_max`]. What this process changes is shown at once, and notices of
-//! other processes end an entry.
+//! Caches recently read tasks for clients that poll. A poll may show an unfinished task that is up to
+//! [`PostgresOptions::polled_ms_max`] old (200 ms), and an ended task or its absence for
+//! [`PostgresOptions::cached_ms_max`] (1 s), or for [`PostgresOptions::last_known_ms_max`] while the
+//! server does not answer. Changes by this process show at once; notices from other processes empty
+//! entries. The cache never decides anything: whatever changes a task reads the database.
+//!
+//! # Two clocks
+//!
+//! An entry has two kinds of time, which answer different questions:
+//!
+//! - **Age** (`at`, a [`Duration`] of the steady clock): is it fresh enough to show? It counts from the
+//!   start of the query that read the state, not from its answer.
+//! - **Order** (`event`, `written`, `made`, `forgotten`: all numbers of one counter): which of two states
+//!   is newer? Durations cannot tell, since two events may share a millisecond.
 //!
 //! # No poll goes back
 //!
-//! A query, a transaction and a notice are *events*, numbered in the order in which this process saw
-//! them: a query has a number when it is sent, and an entry has the number of the event that wrote it
-//! last. One rule keeps the order:
+//! Everything that reads or changes a task is an *event*. The process numbers events as it sees them: a
+//! query or a transaction gets its number when it is sent, and a write to an entry gets one of its own.
+//! One rule keeps the order:
 //!
-//! > What a query or a transaction found replaces an entry only if it began after the entry was
-//! > written. If both happened at the same time, nobody knows which state is later: the entry is
-//! > emptied, and the next poll asks.
+//! > A result replaces an entry only if its query or transaction began after the entry was written.
+//! > Otherwise both overlapped and nobody knows which state is newer: the entry is emptied, and the next
+//! > poll queries the server.
 //!
-//! An example, where process P polls a task that it cancels at the same time:
+//! Example: process P polls a task and cancels it at the same time.
 //!
 //! | event | number | entry |
 //! |---|---|---|
-//! | a poll finds no entry and sends query A | 1 | empty, written at 1 |
-//! | P's transaction for the cancel begins | 2 | |
-//! | the cancel is committed | 3 | "failed", written at 3, since 2 > 1 |
-//! | A answers "running": it began at 1, before 3 | 4 | empty, written at 4 |
-//! | the next poll sends query B | 5 | |
-//! | B answers "failed": it began at 5, after 4 | 6 | "failed", written at 6 |
+//! | a poll finds no entry and makes an empty one | 1 | empty, written at 1 |
+//! | it sends query A | 2 | |
+//! | P's transaction for the cancel begins | 3 | |
+//! | the cancel is committed | 4 | "failed", written at 4, since 3 > 1 |
+//! | A answers "running": it began at 2, before 4 | 5 | empty, written at 5 |
+//! | the next poll sends query B | 6 | |
+//! | B answers "failed": it began at 6, after 5 | 7 | "failed", written at 7 |
 //!
-//! Equal states need no order: of two queries that overlap and find the same, the entry stays. Only
-//! polls make room for unfinished tasks ([`Cache::expect`]), so that their queries find an entry whose
-//! number tells about commits meanwhile.
+//! Without the rule, A would store "running", and a client that had seen "failed" would see
+//! "running" again. Equal states need no order: if two overlapping queries find the same, the entry
+//! stays. Only polls make entries for unfinished tasks ([`Cache::expect`]), before they send their query:
+//! a commit in between writes to that entry, and so the query's answer is recognised as older.
+//!
+//! An entry that was removed cannot be compared any more. So the cache keeps `forgotten`, the highest
+//! number that a removed entry may have had, and makes no entry for a result that began before it.
 //!
 //! # Polls rarely wait
 //!
-//! If the entry of an unfinished task simply ended after 200 ms, every poll that came next would wait for
-//! a query: five times a second for each task, and behind the queries of all others. So the first poll
-//! in the second half of that time still answers from the entry, and also begins a query that nobody
-//! waits for ([`Cache::poll`]). An example, of a task that a client polls every 30 ms:
+//! If the entry of an unfinished task simply ended after 200 ms, the next poll would always wait for a
+//! query: five times a second for each task, behind the queries of all others. So the first poll in the
+//! second half of that time is still answered from the entry, and also starts a query that nobody waits
+//! for ([`Cache::poll`]). Example: a client polls a task every 30 ms.
 //!
 //! | time | event | shown |
 //! |---|---|---|
@@ -45,9 +59,9 @@
 //! | 150, 180, 210 ms | polls | "running" as of 120 ms |
 //! | 240 ms | a poll begins query B | "running" as of 120 ms |
 //!
-//! A and B replace the entry by the rule above, like any query, and an entry's age still counts from the
-//! start of its query: nothing older than 200 ms is shown. An entry has one such query at a time. If it
-//! fails, or takes longer than 100 ms, the entry ends as before and the next poll waits.
+//! A and B replace the entry by the rule above, like any query. The age still counts from the start of
+//! the query, so nothing older than 200 ms is shown. An entry has one such query at a time. If it fails or
+//! takes longer than 100 ms, the entry ends as before, and the next poll waits.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -59,7 +73,7 @@ use kinora_contract::{Clock, TaskId};
 use crate::queue::Change;
 use crate::{Glance, PostgresOptions};
 
-/// What an entry takes besides its record, in bytes.
+/// Memory of an entry without its record, in bytes.
 const ENTRY_BYTES: u64 = 120;
 
 /// Records by their ids.
@@ -72,7 +86,7 @@ pub(super) struct Cache {
     entries: Mutex<Entries>,
 }
 
-/// When a query or a transaction began.
+/// The start of a query or a transaction: its number for the order, and the time for the age.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Begun {
     event: u64,
@@ -83,30 +97,30 @@ pub(super) struct Begun {
 struct Entries {
     bytes_max: u64,
     by_id: HashMap<TaskId, Entry>,
-    /// In the order in which they were made, with those that were removed since.
+    /// Ids and `made` numbers in the order of making; removed entries stay until [`Entries::shrink`].
     order: VecDeque<(TaskId, u64)>,
     bytes: u64,
     /// Number of the last event.
     event: u64,
-    /// Entries that were written up to here may be gone.
+    /// Highest `written` number of the entries that were removed.
     forgotten: u64,
 }
 
 #[derive(Debug)]
 struct Entry {
     state: Known,
-    /// It was so at this time.
+    /// The steady time at which the state was known to be current.
     at: Duration,
-    /// The event that wrote it.
+    /// Number of the event that last wrote it.
     written: u64,
-    /// The event that made it.
+    /// Number of the event that made it; tells it from an earlier entry of the same task.
     made: u64,
     /// Whether a query to replace it has begun since it was written.
     is_refreshing: bool,
 }
 
 impl Entry {
-    /// What is shown of it at this age; `None` if it is too old, or nothing is known.
+    /// The state to show at this age; `None` if it is too old, or nothing is known.
     fn shown(
         &self,
         age: Duration,
@@ -171,13 +185,14 @@ impl Cache {
         }
     }
 
-    /// An ended task or its absence, if that is known for the present.
+    /// An ended task or its absence, if the entry is fresh.
     pub(super) fn get(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
         self.look(id, self.age_max, Duration::ZERO)
     }
 
-    /// The same, and an unfinished task as a poll may show it. A poll in the second half of an entry's time is also told
-    /// to begin a query that replaces the entry; one at a time.
+    /// As [`Self::get`], but may also return a slightly stale unfinished task. In the second half of an
+    /// entry's time it also returns the start of a query that the caller must send to refresh the entry;
+    /// one at a time.
     pub(super) fn poll(&self, id: TaskId) -> Option<(Option<Arc<Record>>, Option<Begun>)> {
         let now = self.clock.steady();
         let mut entries = self.entries();
@@ -192,7 +207,7 @@ impl Cache {
         Some((shown, Some(Begun { event, at: now })))
     }
 
-    /// An ended task or its absence, as it was known last: while the server cannot be asked.
+    /// The last known ended task or its absence, for use while the server does not answer.
     pub(super) fn get_last(&self, id: TaskId) -> Option<Option<Arc<Record>>> {
         self.look(id, self.last_known_max, Duration::ZERO)
     }
@@ -209,7 +224,8 @@ impl Cache {
         entry.shown(age, ended_max, unfinished_max)
     }
 
-    /// Makes room for an unfinished task that is going to be read for a poll.
+    /// Makes an empty entry for a task that a poll is about to read, so that commits meanwhile leave
+    /// their number there.
     pub(super) fn expect(&self, id: TaskId) {
         let mut entries = self.entries();
         if !self.polled_age_max.is_zero() && !entries.by_id.contains_key(&id) {
@@ -217,7 +233,7 @@ impl Cache {
         }
     }
 
-    /// For a query or a transaction, before it is sent.
+    /// Starts a query or a transaction. Call it before sending.
     pub(super) fn begin(&self) -> Begun {
         Begun {
             event: self.entries().next_event(),
@@ -225,8 +241,7 @@ impl Cache {
         }
     }
 
-    /// Keeps what a query found. Returns the record to be shown: the one that was shown before, if it
-    /// is the same.
+    /// Stores the result of a query. Returns the record to show: the cached one, if both are the same.
     pub(super) fn offer(
         &self,
         id: TaskId,
@@ -236,7 +251,8 @@ impl Cache {
         let mut entries = self.entries();
         if found.is_none() {
             match entries.by_id.get(&id) {
-                // Nothing was ever known of it.
+                // A client polls an id that was never known here: nothing to keep, or requests for
+                // invented ids would fill the cache.
                 None => return None,
                 Some(entry)
                     if matches!(entry.state, Known::Nothing) && begun.event > entry.written =>
@@ -251,7 +267,7 @@ impl Cache {
         before.or(found)
     }
 
-    /// Keeps what a transaction of this process has changed: of several changes of a task the last.
+    /// Stores the changes of a transaction of this process; of several changes of a task, the last.
     pub(super) fn put_all(&self, changes: &[Change], begun: Begun) {
         let mut entries = self.entries();
         let last: HashMap<TaskId, &Change> =
@@ -262,8 +278,9 @@ impl Cache {
         }
     }
 
-    /// Others may be shown something later than this process keeps: it empties the entries of
-    /// unfinished tasks that were seen in another state, or in an unknown one.
+    /// Drops cached unfinished tasks whose state differs from the one just read (`None`: unknown, drop in
+    /// any case). Reads that do not go through the cache call it: a client that has seen a newer state
+    /// there must not see the older one in its next poll.
     pub(super) fn compare(&self, seen: impl Iterator<Item = (TaskId, Option<Glance>)>) {
         let mut entries = self.entries();
         for (id, glance) in seen {
@@ -277,7 +294,7 @@ impl Cache {
         }
     }
 
-    /// Empties the entries of tasks that another process has changed; all if it does not name them.
+    /// Empties the entries of tasks that another process has changed; removes all entries for `None`.
     pub(super) fn forget(&self, ids: Option<&[TaskId]>) {
         let mut entries = self.entries();
         match ids {
@@ -290,8 +307,8 @@ impl Cache {
         }
     }
 
-    /// The same for the unfinished ones of these tasks: the change may be the end that this process
-    /// has already read, and shows while the server is away.
+    /// As [`Self::forget`], but only for unfinished tasks. The change may be an end that this process has
+    /// already read, and that must stay available while the server is away.
     pub(super) fn forget_unfinished(&self, ids: &[TaskId]) {
         self.compare(ids.iter().map(|id| (*id, None)));
     }
@@ -311,7 +328,7 @@ impl Entries {
         self.event
     }
 
-    /// The rule of this module. Returns the record that was kept before, if it is the same.
+    /// Applies the rule of this module. Returns the record of the entry, if the new state is the same.
     fn note(
         &mut self,
         id: TaskId,
@@ -321,15 +338,19 @@ impl Entries {
     ) -> Option<Arc<Record>> {
         let event = self.next_event();
         let Some(entry) = self.by_id.get_mut(&id) else {
+            // No entry to compare with. Unfinished tasks get one only from a poll; an ended state is
+            // final, so it is safe unless a removed entry was newer: a deleted task must not return.
             if keeps_ended && begun.event > self.forgotten && !new.is_unfinished() {
                 self.insert(id, new, begun.at);
             } else if matches!(new, Known::Absent) {
-                // A query that was sent before may still return the task.
+                // The absence is not stored. Raise the bound instead, since the answer of a query that
+                // was sent before may still contain the task.
                 self.forgotten = event;
             }
             return None;
         };
         if entry.state.is_same(&new) {
+            // Seen again at a later start: younger now. An answer that began earlier changes nothing.
             entry.at = entry.at.max(begun.at);
             entry.written = event;
             entry.is_refreshing = false;
@@ -338,6 +359,8 @@ impl Entries {
                 Known::Absent | Known::Nothing => None,
             };
         }
+        // Of different states, the one whose query began after the entry was written is newer. Otherwise
+        // the order is unknown.
         let is_later = begun.event > entry.written;
         let state = if is_later { new } else { Known::Nothing };
         self.replace(id, state, begun.at);
@@ -348,7 +371,7 @@ impl Entries {
         self.replace(id, Known::Nothing, Duration::ZERO);
     }
 
-    /// Updates an entry, if there is one; its place among those that go first stays.
+    /// Updates an entry, if there is one. Its place in the order of removal stays.
     fn replace(&mut self, id: TaskId, state: Known, at: Duration) {
         let event = self.next_event();
         if let Some(entry) = self.by_id.get_mut(&id) {
@@ -382,6 +405,7 @@ impl Entries {
 
     /// Removes the oldest entries beyond the bound, and the places of removed ones.
     fn shrink(&mut self) {
+        // The second condition bounds the places of entries that were removed out of order.
         while self.bytes > self.bytes_max || self.order.len() > 2 * self.by_id.len() + 1_024 {
             let Some((id, made)) = self.order.pop_front() else {
                 return;

@@ -56,8 +56,9 @@ pub(super) async fn reach(
         return Ok(false);
     }
     let cost_max = long.and_then(|long| long.cost_max());
-    let known = batch.part.take();
-    let known = known.filter(|part| {
+    // Claims of one transaction share a reading: a worker with four free slots sends four claims, and
+    // reading the queue is the expensive part of each.
+    let known = batch.part.take().filter(|part| {
         let is_same = part.models == request.models && part.worker == request.worker;
         is_same && part.cost_max == cost_max
     });
@@ -72,7 +73,8 @@ pub(super) async fn reach(
     let left = batch.claims.max(request.count).min(ROUND_MAX);
     let mut part = read(request, cost_max, left, (breadth, 1), batch).await?;
     let mut depth = 1;
-    // A project with only unreadable rows may have readable ones behind them.
+    // A project whose rows could all not be read (they are of a newer version, or damaged) may have
+    // readable ones behind them: look four times as deep, until it has one or ends.
     while part.truncated.values().any(|left| *left == 0) {
         depth *= BROADER;
         part = read(request, cost_max, left, (part.breadth, depth), batch).await?;
@@ -84,19 +86,20 @@ pub(super) async fn reach(
 /// How many projects may have their share of the worker's slots, so that a claim passes them over.
 fn full_projects(request: &ClaimRequest) -> u64 {
     match request.project_slots_max {
-        // All slots but one.
+        // No limit but the slot that always stays for others: one project at most can be full.
         0 => 1,
         share => (request.slots / share).clamp(1, ROUND_MAX) as u64,
     }
 }
 
-/// Claims a task of the part of the queue that was reached, which shows it as claimed from then on.
+/// Claims a task of the part of the queue that [`reach`] has read, and marks it there as claimed.
 pub(super) fn claim(
     before: &Arc<Record>,
     event: Event,
     batch: &mut Batch<'_>,
 ) -> Done<Option<Arc<Record>>> {
-    // A change makes the part outdated, but for this one.
+    // Any change drops the part. This one is applied to it as well, so it is taken out before and put
+    // back after.
     let part = batch.part.take();
     let after = batch.expect(before, event)?;
     let Some(mut part) = part else {
@@ -111,6 +114,8 @@ pub(super) fn claim(
     batch.project(project).turn = part.index.turns().of(project);
     batch.queue_mut()?.turn_now = part.index.turns().now();
     part.left -= 1;
+    // The claimed task may have been the last one read of its project and model. More may wait behind it
+    // in the table, and without them the project would lose its turn: read again, more broadly.
     if part.is_dry_after(before) {
         part.left = 0;
         part.breadth *= BROADER;
@@ -144,11 +149,13 @@ async fn read(
     batch: &mut Batch<'_>,
 ) -> Done<Part> {
     let mut asked = Asked::default();
-    // The statements after it run under the lock.
+    // First: the statements after it then see the state that the previous claim has left.
     let lock = batch.queue_lock().map(|lock| asked.add(lock));
     let reach = count as u64;
     // Tasks changed in this transaction no longer wait, but the server cannot know that yet.
     let changed = batch.changes.iter().map(|change| change.id.to_string());
+    // Tasks to read per project and model: `breadth` times the even share of a claim. Example: a claim of
+    // 64 with 8 projects and breadth 2 reads 2 * 64 / 8 + 1 = 17 of each instead of 64, 136 rows in all.
     let each = "least($3, $5 * $3 / least($2, f.projects) + 1)";
     let may_lead = cost_max.map(|_| "cost <= $6 OR ticket IS NOT NULL");
     let mut candidates = candidates(1, "p.turn, h.seq", each, may_lead)
@@ -193,7 +200,8 @@ async fn read(
     })
 }
 
-/// The running tasks of which ids and versions were read. They are not locked: only that they run counts.
+/// The records of running tasks, from memory where the row version matches. They are not locked: it only
+/// matters that they run.
 async fn runs(found: &[Row], batch: &Batch<'_>) -> Done<Vec<Arc<Record>>> {
     let (mut running, mut unknown) = (Vec::with_capacity(found.len()), Vec::new());
     for row in found {
@@ -213,8 +221,8 @@ async fn runs(found: &[Row], batch: &Batch<'_>) -> Done<Vec<Arc<Record>>> {
     Ok(running)
 }
 
-/// How many tasks were read of the projects and models of which not all were read that a claim of `reach` tasks may
-/// come to. Those that cannot be read do not count: behind them may be others.
+/// For each project and model with more tasks in the table than were read: the number of readable tasks
+/// that were read. Only those that a claim of `reach` tasks could use up.
 fn truncated(found: &[Row], index: &Index, reach: u64) -> Done<HashMap<(String, String), usize>> {
     let mut read: HashMap<(String, String), (u64, usize)> = HashMap::new();
     let mut limits = HashMap::new();
@@ -274,11 +282,13 @@ pub(super) fn part(found: &[Row], batch: &Batch<'_>) -> Done<Index> {
     let (mut turns, mut last_fetches) = (Vec::new(), Vec::new());
     for row in found {
         let project: Arc<str> = row.try_get::<_, &str>("project")?.into();
-        let stored = |name: &str| -> Done<u64> { Ok(row.try_get::<_, i64>(name)?.unsigned_abs()) };
+        let stored_turn = row.try_get::<_, i64>("turn")?.unsigned_abs();
+        let stored_fetch = row.try_get::<_, i64>("last_fetch")?.unsigned_abs();
+        // Clocks that this transaction has moved are not in the table yet.
         let own = batch.projects.get(&*project);
         let (turn, fetch) = own.map_or((0, 0), |own| (own.turn, own.last_fetch));
-        turns.push((project.clone(), stored("turn")?.max(turn)));
-        last_fetches.push((project, stored("last_fetch")?.max(fetch)));
+        turns.push((project.clone(), stored_turn.max(turn)));
+        last_fetches.push((project, stored_fetch.max(fetch)));
     }
     let now = batch.queue.as_ref().map_or(0, |queue| queue.turn_now);
     Ok(Index::part(Turns::stored(now, turns), last_fetches))
@@ -369,7 +379,7 @@ pub(super) fn begin_fetch(
     Ok(after)
 }
 
-/// Pauses and leases that may be over: their ends are past, or further ahead than the server's clock grants.
+/// Pauses and leases that may be over: their end is past, or further ahead than any lease lasts.
 const PAST: &str = "place = 3 AND fetch_until_ms <= $1";
 const AHEAD: &str =
     "place = 3 AND fetch_until_ms > $2 AND (fetch_token IS NOT NULL OR fetch_until_ms > $3)";
@@ -378,9 +388,12 @@ impl FetchRequest {
     /// Sets the parameters of [`PAST`] and [`AHEAD`].
     fn bound(&self, statement: Statement, batch: &Batch<'_>) -> Statement {
         let now_ms = batch.now.lease_ms;
-        let ahead_ms = |length_ms: u64| now_ms.saturating_add(length_ms.saturating_mul(2));
-        let statement = statement.int(now_ms).int(ahead_ms(self.lease_ms));
-        statement.int(ahead_ms(FETCH_PAUSE_MS_MAX))
+        // No end can be further ahead than the length of a lease or a pause. One that is twice as far was
+        // set before the server's clock was put back, and would last as long as the clock had been ahead.
+        statement
+            .int(now_ms)
+            .int(now_ms.saturating_add(self.lease_ms.saturating_mul(2)))
+            .int(now_ms.saturating_add(FETCH_PAUSE_MS_MAX.saturating_mul(2)))
     }
 }
 
@@ -412,8 +425,9 @@ async fn read_fetchable(request: &FetchRequest, batch: &mut Batch<'_>) -> Done<I
         away.int(now_ms),
     ];
     let mut answers = batch.session.run_all(&statements).await?.into_iter();
-    let mut next = || answers.next().unwrap_or_default();
-    let (back, mut found, away) = (next(), next(), next());
+    let back = answers.next().unwrap_or_default();
+    let mut found = answers.next().unwrap_or_default();
+    let away = answers.next().unwrap_or_default();
     for row in &back {
         let id = rows::id(row)?;
         batch.keep(id, rows::read(row))?;

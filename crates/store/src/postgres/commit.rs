@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use kinora_contract::TaskId;
-use kinora_contract::lifecycle::Record;
 use tokio_postgres::types::Type;
 
 use super::batch::{Batch, NewBinding, Project, Sums};
@@ -15,7 +14,7 @@ use crate::TallyRow;
 use crate::sql::Dialect;
 use crate::sql::int;
 
-/// How a transaction ended.
+/// Outcome of a transaction whose statements the server did not refuse.
 pub(super) enum Ended {
     Committed,
     /// There was nothing to write.
@@ -25,8 +24,8 @@ pub(super) enum Ended {
 }
 
 impl Batch<'_> {
-    /// Writes everything and commits. Puts the changes into `sent` before it sends the commit: from then on a caller
-    /// that stops waiting does not know whether they are stored.
+    /// Writes everything and commits. Puts the changes into `sent` before it sends the commit: from then on
+    /// a caller that stops waiting does not know whether they are stored.
     pub(super) async fn commit(mut self, sent: &mut Option<Committed>) -> Done<Ended> {
         let mut statements = self.write_projects();
         let tallies: Vec<_> = self.new.tallies.rows().collect();
@@ -34,13 +33,15 @@ impl Batch<'_> {
         statements.extend(self.write_tasks()?);
         statements.extend(self.write_beside());
         if statements.is_empty() && !self.wrote {
-            // Nobody waits for a sync of nothing.
+            // Nothing to write: skip the commit and its sync.
             self.session.run(&Statement::new("ROLLBACK")).await?;
             return Ok(Ended::Empty);
         }
         kinora_crash::point("store.before_commit");
         statements.push(Statement::new("COMMIT"));
         let added = self.projects.values().map(|project| project.added);
+        // From here on the outcome is open: if this future is dropped or the answer is lost, `sent` tells
+        // the lane that it must look up whether the server has committed.
         *sent = Some(Committed {
             waiting: added.clone().map(|added| added.waiting).sum(),
             bytes: added.map(|added| added.bytes).sum(),
@@ -61,11 +62,12 @@ impl Batch<'_> {
         let (mut added, mut before) = (Written::default(), Written::default());
         let mut changed = Written::default();
         let (mut removed, mut ended) = (Vec::new(), Vec::new());
-        let lease = |record: &Option<std::sync::Arc<Record>>| record.as_ref()?.running_lease();
-        // In the same order in all processes.
+        // In the order of ids in all processes, which rules out deadlocks between their updates.
         let tasks: BTreeMap<TaskId, _> = self.tasks.iter().map(|(id, slot)| (*id, slot)).collect();
         for (id, slot) in tasks {
-            let was_run = lease(&slot.stored).is_some() && lease(&slot.stored) != lease(&slot.now);
+            let was = slot.stored.as_ref().and_then(|one| one.running_lease());
+            let is = slot.now.as_ref().and_then(|one| one.running_lease());
+            let was_run = was.is_some() && was != is;
             ended.extend(was_run.then(|| id.to_string()));
             match (&slot.stored, &slot.now) {
                 (None, Some(new)) => added.add(new, None)?,
@@ -135,7 +137,7 @@ impl Batch<'_> {
         lock.into_iter().chain([update]).collect()
     }
 
-    /// Everything else.
+    /// Writes everything besides tasks and projects: keys, effects, previews and the row of the queue.
     fn write_beside(&mut self) -> Vec<Statement> {
         let mut statements = Vec::new();
         let new = std::mem::take(&mut self.new);
@@ -195,13 +197,11 @@ fn bind_keys(bindings: Vec<NewBinding>) -> Statement {
     .texts(columns.4)
 }
 
-/// Adds to the sums, in the order of these rows.
+/// Adds to the tallies, in the order of these rows, which is the same in all processes.
 fn add_tallies(rows: &[TallyRow]) -> Option<Statement> {
     if rows.is_empty() {
         return None;
     }
-    let numbers = |of: fn(&TallyRow) -> u64| rows.iter().map(|row| int(of(row))).collect();
-    let texts = |of: fn(&TallyRow) -> &String| rows.iter().map(|row| of(row).clone()).collect();
     let add = Statement::new(
         "INSERT INTO tallies AS t (day, project, model, completed, failed, cancelled, video_ms, engine_ms) \
          SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8) \
@@ -210,13 +210,18 @@ fn add_tallies(rows: &[TallyRow]) -> Option<Statement> {
          video_ms = t.video_ms + excluded.video_ms, engine_ms = t.engine_ms + excluded.engine_ms",
     );
     Some(
-        add.ints(numbers(|row| row.day))
-            .texts(texts(|row| &row.project))
-            .texts(texts(|row| &row.model))
-            .ints(numbers(|row| row.tally.completed))
-            .ints(numbers(|row| row.tally.failed))
-            .ints(numbers(|row| row.tally.cancelled))
-            .ints(numbers(|row| row.tally.video_ms))
-            .ints(numbers(|row| row.tally.engine_ms)),
+        add.ints(numbers(rows, |row| row.day))
+            .texts(rows.iter().map(|row| row.project.clone()).collect())
+            .texts(rows.iter().map(|row| row.model.clone()).collect())
+            .ints(numbers(rows, |row| row.tally.completed))
+            .ints(numbers(rows, |row| row.tally.failed))
+            .ints(numbers(rows, |row| row.tally.cancelled))
+            .ints(numbers(rows, |row| row.tally.video_ms))
+            .ints(numbers(rows, |row| row.tally.engine_ms)),
     )
+}
+
+/// One column of these rows.
+fn numbers<T>(rows: &[T], column: fn(&T) -> u64) -> Vec<i64> {
+    rows.iter().map(|row| int(column(row))).collect()
 }

@@ -51,19 +51,19 @@ impl Connector {
         })
     }
 
-    /// Lets sessions name their statements, where they lead to the server itself.
+    /// Allows sessions to name their statements if their connection leads to the server itself.
     pub(super) fn with_names(mut self, may_name: bool) -> Self {
         self.names = AtomicBool::new(may_name);
         self
     }
 
-    /// Runs `task` beside the connections.
+    /// Runs `task` on the runtime of the connections.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(task);
     }
 
-    /// Does `work` there and returns its result. A caller that vanishes or does not poll delays no
-    /// other that waits for the same locks.
+    /// Does `work` on the runtime of the connections and returns its result. A caller that goes away or is
+    /// not polled then delays no other that waits for the same locks.
     pub(super) async fn answer<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
@@ -83,7 +83,8 @@ impl Connector {
     ) -> Result<(Client, Connection<Socket, Stream<Socket>>), NotConnected> {
         let (mut failures, mut refuses_options) = (Vec::new(), false);
         for host in &self.address.hosts {
-            // The driver's own limit covers only the first packet.
+            // The driver's own limit covers only the TCP connection. A server that accepts it and then
+            // says nothing, in the TLS handshake or the login, would hold us up for ever.
             let limit = host.get_connect_timeout().copied().unwrap_or(CONNECT_MAX);
             let marked = mark.map(|mark| marked(host, mark));
             let connecting = marked.as_ref().unwrap_or(host).connect(self.tls.clone());
@@ -109,22 +110,25 @@ impl Connector {
         })
     }
 
-    /// A connection. It ends when the client is dropped.
+    /// A connection, which closes when the client is dropped.
     pub(super) async fn connect(&self) -> Result<Client, NotConnected> {
         self.connect_marked(None, None).await
     }
 
-    /// A connection that is kept.
+    /// A connection to use repeatedly, with named statements where possible.
     pub(super) async fn session(&self) -> Result<Session, NotConnected> {
         if !self.names.load(Ordering::Relaxed) {
             return Ok(Session::new(self.connect().await?, false));
         }
+        // A pooler hands a server connection that it opened before, and which does not know this random
+        // number, or refuses a connection with options it does not know. Either shows that it is there.
         let mark = format!("{:016x}", RandomState::new().build_hasher().finish());
         match self.connect_marked(None, Some(&mark)).await {
             Ok(mut client) => {
                 let mut prepared = prepare(&client, &mark).await;
                 if prepared.is_err() {
-                    // Whoever ended this connection, as operators do, may leave the next one alone.
+                    // An operator may have ended just this connection. Try another one before reporting
+                    // a failure to all that wait for it.
                     client = self.connect_marked(None, Some(&mark)).await?;
                     prepared = prepare(&client, &mark).await;
                 }
@@ -146,7 +150,7 @@ impl Connector {
         }
     }
 
-    /// The same; sends the server's notices to `heard`.
+    /// A connection whose asynchronous messages from the server go to `heard`.
     pub(super) async fn connect_listening(
         &self,
         heard: Option<mpsc::UnboundedSender<AsyncMessage>>,
@@ -161,7 +165,8 @@ impl Connector {
     ) -> Result<Client, NotConnected> {
         let mut connecting = pin!(self.first_of_all(mark));
         let connected = poll_fn(|context| {
-            // The connection's sockets belong to that runtime, on any caller's thread.
+            // Sockets register with the runtime in whose context they are made. They must belong to the
+            // store's own runtime, or they would stop when the caller's runtime is busy or ends.
             let _inside = self.runtime.enter();
             connecting.as_mut().poll(context)
         });
@@ -179,10 +184,10 @@ impl Connector {
     }
 }
 
-/// A setting of ours, which the server keeps for a connection and a pooler knows nothing of.
+/// A setting of our own. The server keeps it for a connection; a pooler does not pass it on.
 const MARK: &str = "kinora.direct";
 
-/// The same address, with a mark that only the server at the other end of the connection can know.
+/// The address with a mark that only the server at the other end of the connection can know.
 fn marked(host: &Config, mark: &str) -> Config {
     let mut host = host.clone();
     let given = host.get_options().unwrap_or_default();
@@ -191,9 +196,10 @@ fn marked(host: &Config, mark: &str) -> Config {
     host
 }
 
-/// Prepares a connection for named statements, if the server itself knows its mark: no pooler is between. Our statements
-/// find rows by their indexes. A plan is kept for a while, so it must not read a whole table because that was small, nor
-/// be made for the values of one use.
+/// Prepares a connection for named statements, and returns whether it leads to the server itself, which then
+/// knows the mark. The settings suit plans that are kept: all our statements find rows by indexes, so a plan
+/// must not read the whole table because that was small when it was made, nor suit only the values of its
+/// first use.
 async fn prepare(client: &Client, mark: &str) -> Result<bool, NotConnected> {
     let prepare = format!(
         "SELECT set_config('plan_cache_mode', 'force_generic_plan', false), \
@@ -214,7 +220,7 @@ async fn prepare(client: &Client, mark: &str) -> Result<bool, NotConnected> {
 #[derive(Debug)]
 pub(super) struct NotConnected {
     why: String,
-    /// Whether a server does not take the options of a connection, as poolers do not.
+    /// Whether a server refused the options of the connection, as poolers do.
     refuses_options: bool,
 }
 

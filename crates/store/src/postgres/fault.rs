@@ -56,7 +56,7 @@ pub(super) fn unavailable(text: &str) -> StoreError {
     StoreError::Unavailable(text.into())
 }
 
-/// The same error, for another caller.
+/// A copy of the error, for another caller.
 pub(super) fn again(error: &StoreError) -> StoreError {
     match error {
         StoreError::LeaseLost(lost) => StoreError::LeaseLost(*lost),
@@ -79,9 +79,10 @@ pub(super) fn told(error: &Error) -> String {
     text
 }
 
-/// Whether the server refuses a statement and keeps the connection, so that the statement's transaction is not committed.
-/// A server that ends a connection, as when an operator shuts it down, may say so in place of the answer to a commit that
-/// it has done; nor does a pooler know the outcome when it says that the server has gone (class 08).
+/// Whether the server refused a statement and kept the connection, which proves that the statement's
+/// transaction was not committed. Two answers prove nothing: a server that shuts down may send its farewell
+/// (severity FATAL) in place of the answer to a commit that it has done, and a pooler that reports a lost
+/// server (class 08) does not know the outcome either.
 pub(super) fn is_refusal(error: &Error) -> bool {
     error.as_db_error().is_some_and(|refusal| {
         refusal.parsed_severity() == Some(Severity::Error)
@@ -89,7 +90,7 @@ pub(super) fn is_refusal(error: &Error) -> bool {
     })
 }
 
-/// Whether a repetition of the same transaction may succeed.
+/// Whether the same transaction may succeed if it is repeated.
 pub(super) fn is_passing(error: &Error) -> bool {
     let passing = [
         SqlState::T_R_SERIALIZATION_FAILURE,
@@ -98,8 +99,8 @@ pub(super) fn is_passing(error: &Error) -> bool {
     error.code().is_some_and(|code| passing.contains(code))
 }
 
-/// Whether a statement's name is of no use any more: the columns of its answer have changed, or the server has forgotten it.
-/// The connection is made anew then.
+/// Whether a named statement became unusable: a migration changed the columns of its answer, or the server
+/// has forgotten it. The remedy is a new connection.
 pub(super) fn is_outdated(error: &Error) -> bool {
     let outdated = [
         SqlState::FEATURE_NOT_SUPPORTED,
@@ -108,22 +109,24 @@ pub(super) fn is_outdated(error: &Error) -> bool {
     error.code().is_some_and(|code| outdated.contains(code))
 }
 
-/// Whether the connection is of no use any more, or the server takes no writes.
+/// Whether the connection is unusable, or the server does not accept writes.
 pub(super) fn is_broken(error: &Error) -> bool {
     let Some(code) = error.code() else {
         return true;
     };
-    // Connection exceptions, resources, an operator's intervention, and a server that only reads.
+    // Classes of <https://www.postgresql.org/docs/current/errcodes-appendix.html>: connection exceptions,
+    // insufficient resources, operator intervention, system and internal errors. A cancelled query (57014)
+    // is in class 57 but only means that its time ran out. A server that became a standby only reads.
     let class = code.code().get(..2).unwrap_or_default();
     matches!(class, "08" | "53" | "57" | "58" | "XX") && *code != SqlState::QUERY_CANCELED
         || *code == SqlState::READ_ONLY_SQL_TRANSACTION
         || *code == SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT
 }
 
-/// Why there is no answer.
+/// The reason reported if a time limit ran out.
 pub(super) const NO_ANSWER: &str = "the server does not answer";
 
-/// The answer to a question, if it comes in time.
+/// Waits for an answer, but no longer than `limit`.
 pub(super) async fn answered<T>(
     limit: Duration,
     asked: impl Future<Output = Result<T, StoreError>>,

@@ -22,12 +22,13 @@ use super::session::Statement;
 use super::shared::Shared;
 use crate::{StoreError, TaskChange};
 
-/// Follows a notice of another process.
+/// Handles a notice from another process: `origin:hints:ended:news`, with ids or `*` in the last two.
 fn follow(origin: u64, text: &str, shared: &Shared) {
     let mut parts = text.split(':');
     let (Some(from), Some(hints), Some(ids)) = (parts.next(), parts.next(), parts.next()) else {
         return;
     };
+    // PostgreSQL also sends a notice to the connection that caused it.
     if from == origin.to_string() {
         return;
     }
@@ -100,7 +101,8 @@ impl Listener {
             };
             match self.listen().await {
                 Ok(both) => {
-                    // Notices sent in the meantime are lost.
+                    // Notices sent while nobody listened are lost: forget everything, and wake everybody,
+                    // as if each of them had come.
                     shared.cache.forget(None);
                     shared.signals.followers.tell(TaskChange::Unknown);
                     shared.signals.wake(Hints {
@@ -137,7 +139,7 @@ impl Listener {
                     Some(_) => continue,
                     None => return,
                 },
-                // Checks once a second whether the store was closed.
+                // The task holds the store weakly, and has no signal for its end: it looks once a second.
                 moved = tokio::time::timeout(Duration::from_secs(1), moved) => {
                     if moved.is_err() {
                         continue;
@@ -147,6 +149,7 @@ impl Listener {
             let Some(pending) = now.notices.take() else {
                 continue;
             };
+            // Not across the await: a store that is closed meanwhile must be able to go.
             drop(now);
             let notify = "SELECT pg_notify($1, notice) FROM unnest($2) AS n(notice)";
             let sent = Statement::new(notify)
@@ -157,6 +160,8 @@ impl Listener {
             if sent.is_err() {
                 return;
             }
+            // Pacing: commits of the next 50 ms are merged into one notice. A server serialises all
+            // commits that notify, so one per commit would cost the throughput of all processes.
             tokio::time::sleep(every).await;
         }
     }

@@ -1,5 +1,6 @@
-//! The API keys that a serving process remembers. It queries a key at most twice a second (half of [`crate::PostgresOptions::cached_ms_max`]):
-//! with the pause between two looks of those who wait with it, a revoked key ends within a second.
+//! A cache of API keys for one serving process. It queries each key at most twice a second (half of
+//! [`crate::PostgresOptions::cached_ms_max`]), so that a revoked key is refused within a second, even by
+//! callers that check their key again only at intervals.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,13 +19,13 @@ use crate::{ApiKey, StoreError};
 /// Maximum number of remembered keys; beyond it the process forgets all of them.
 const KNOWN_MAX: usize = 10_000;
 
-/// How long a request waits for its key. Then the key as it was last read counts.
+/// Maximum time that a request waits for its key; then the key as last read counts.
 const ANSWER_MAX: Duration = Duration::from_secs(2);
 
 /// A key or its absence, with the time of the query.
 type Found = (Duration, Option<Arc<ApiKey>>);
 
-/// What queries found since this process last changed a key.
+/// Results of queries since this process last changed a key.
 #[derive(Debug, Default)]
 struct Known {
     /// Result and time of each query, by hash.
@@ -36,6 +37,8 @@ struct Known {
 impl Known {
     /// Keeps the result of a query that was sent after this many changes, unless a change may be newer.
     fn keep(&mut self, sha256: &[u8; 32], found: Found, changes: u64) {
+        // This process has changed a key since the query was sent, so the answer may show the state
+        // before. Example: a query reads a key as valid, the key is revoked here, then the answer comes.
         if self.changes != changes {
             return;
         }
@@ -74,19 +77,17 @@ impl KeyCache {
             let known = lock(&self.known);
             (known.keys.get(sha256).cloned(), known.changes)
         };
-        let younger_than = |age_max: u64| {
-            let known = known.as_ref();
-            let found = known
-                .filter(|(at, _)| asked.saturating_sub(*at) < Duration::from_millis(age_max))?;
-            Some(found.1.clone())
-        };
+        let age = known.as_ref().map(|(at, _)| asked.saturating_sub(*at));
+        let known = known.map(|(_, key)| key);
         let options = &shared.options;
-        let found = match younger_than(options.cached_ms_max / 2) {
-            Some(found) => found,
-            None => match answered(ANSWER_MAX, ask(reader, sha256)).await {
-                Err(error @ StoreError::Unavailable(_)) => {
-                    younger_than(options.last_known_ms_max).ok_or(error)?
-                }
+        let found = match known {
+            Some(key) if is_younger(age, options.cached_ms_max / 2) => key,
+            known => match answered(ANSWER_MAX, ask(reader, sha256)).await {
+                // Better an old answer than none: during an outage of the database, requests that
+                // need no write still work, and a key revoked meanwhile could not be known in any case.
+                Err(error @ StoreError::Unavailable(_)) => known
+                    .filter(|_| is_younger(age, options.last_known_ms_max))
+                    .ok_or(error)?,
                 asked_for => {
                     let found = asked_for?;
                     lock(&self.known).keep(sha256, (asked, found.clone()), changes);
@@ -100,7 +101,7 @@ impl KeyCache {
         Ok(found)
     }
 
-    /// Runs in the background, to an accuracy of about a minute.
+    /// Records a use of a key in the background, to an accuracy of about a minute.
     fn record_use(&self, key: &ApiKey, now_ms: UnixMs, lane: &Lane) {
         let mut noted = lock(&self.noted);
         let last_ms = noted.get(&key.key.id).copied().or(key.last_used_at_ms);
@@ -118,6 +119,10 @@ impl KeyCache {
     pub(super) fn forget(&self) {
         lock(&self.known).forget();
     }
+}
+
+fn is_younger(age: Option<Duration>, age_ms_max: u64) -> bool {
+    age.is_some_and(|age| age < Duration::from_millis(age_ms_max))
 }
 
 async fn ask(reader: &Reader, sha256: &[u8; 32]) -> Result<Option<Arc<ApiKey>>, StoreError> {

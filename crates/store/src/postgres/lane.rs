@@ -1,7 +1,7 @@
 //! A lane: a task that owns one writing connection. It takes all queued jobs into one transaction,
 //! commits it, makes the result visible to readers of this process, and only then answers. A job
-//! that fails does not fail its neighbours. If the answer to a commit is lost or does not come, the lane
-//! looks up the outcome before it answers ([`writer`]).
+//! that fails does not fail its neighbours. If the answer to a commit is lost, the lane looks up the
+//! outcome before it answers.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -62,8 +62,8 @@ impl Lane {
         answer.await.map_err(|_| closed())?
     }
 
-    /// The same for a client, which does not wait for a server that does not answer. As after any lost answer, the
-    /// operation may be done all the same.
+    /// As [`Self::call`], with a time limit for clients. After a timeout the operation may still be done, as
+    /// after any lost answer.
     pub(super) async fn call_soon<O: LaneStep>(
         &self,
         operation: O,
@@ -97,7 +97,9 @@ impl State {
                 }
                 None => return,
             }
-            // The callers just answered may have more.
+            // Group commit: everything that is queued goes into one transaction, and so shares its two
+            // round trips and its sync. The callers that were just answered often have their next job
+            // ready: one yield lets them queue it, so that it does not wait for a whole transaction.
             tokio::task::yield_now().await;
             fill(&mut jobs, &mut queue);
             let failures = self.writer.catch_up_and_commit(&mut jobs).await;
@@ -107,8 +109,8 @@ impl State {
         }
     }
 
-    /// The next job; `Some(None)` when it is time to check whether the server accepts writes again, and what is left
-    /// to catch up on.
+    /// The next job; `Some(None)` when it is time to check whether the server accepts writes again and to
+    /// catch up; `None` when the lane is closed.
     async fn next_job(
         &mut self,
         queue: &mut mpsc::Receiver<Box<dyn Job>>,
@@ -131,7 +133,8 @@ impl State {
     fn send_all(&self, jobs: Vec<Box<dyn Job>>) {
         for job in jobs {
             if let Some(own) = self.own.upgrade() {
-                // A full or closed lane accepts no more; the lease expires by itself.
+                // Not awaited: the lane would wait for itself. If its queue is full, the lease expires by
+                // itself.
                 let _ = own.try_send(job);
             }
         }
@@ -157,7 +160,8 @@ impl LaneStep for Probe {
     type Output = ();
 
     async fn apply(&self, batch: &mut Batch<'_>) -> Done<()> {
-        // The lane's own row is already written.
+        // The start of each transaction writes the lane's row, and an empty batch would roll that back
+        // and prove nothing: this makes it commit.
         batch.wrote = true;
         Ok(())
     }
@@ -178,7 +182,7 @@ pub(super) trait LaneStep: Send + Sync + 'static {
 
     fn apply(&self, batch: &mut Batch<'_>) -> impl Future<Output = Done<Self::Output>> + Send;
 
-    /// As [`Operation::unclaimed`], and if the caller was told that it failed.
+    /// As [`Operation::unclaimed`]; also used if the caller was answered with an error.
     fn unclaimed(_output: Self::Output) -> Vec<LeasedChange> {
         Vec::new()
     }
@@ -304,7 +308,7 @@ impl Link {
         self.session = Some(session);
     }
 
-    /// The connection, made where there is none.
+    /// Takes the connection; connects if there is none.
     async fn connected(&mut self) -> Result<Session, StoreError> {
         let kept = self.session.take();
         if let Some(session) = kept.filter(|session| !session.is_closed()) {
@@ -313,6 +317,7 @@ impl Link {
         match self.connector.session().await {
             Ok(session) => {
                 self.backoff.reset();
+                // The new connection may lead to another server, whose row versions mean other rows.
                 self.shared.runs.clear();
                 Ok(session)
             }
@@ -334,28 +339,32 @@ impl Link {
         Duration::from_millis(self.shared.options.statement_timeout_ms.into())
     }
 
-    /// Whether the lane's last transaction, of this number, was committed, if that can be found out in time. Its row
-    /// stays locked until it has ended, so the result is final.
+    /// Whether the lane's last transaction, with this number, was committed; `None` if that cannot be found
+    /// out in time. The lane's row stays locked until the transaction has ended, so the result is final.
     async fn was_committed(&mut self, batch: u64) -> Option<bool> {
         let found = tokio::time::timeout(self.patience(), self.search(batch)).await;
         found.ok()
     }
 
-    /// The same, as soon as a server returns it.
+    /// As [`Self::was_committed`], without a time limit.
     async fn search(&mut self, batch: u64) -> bool {
+        // The lane's row names its last committed transaction. Example: transaction 17 wrote 17 into it as
+        // its first statement. If the row has 17 afterwards, the commit has worked; with 16 it was rolled
+        // back. The lookup takes the row's lock, and so waits for 17 if it is still running.
         loop {
             match self.last_batch().await {
                 Ok(last) if last != batch => return false,
                 Ok(_) if self.replicate().await.is_ok() => return true,
                 Ok(_) | Err(_) => {}
             }
-            // A failover takes a while; until then no caller gets an answer.
+            // A failover takes a while. Callers get no answer until then, rather than a wrong one.
             tokio::time::sleep(self.backoff.pause()).await;
         }
     }
 
-    /// Returns when the standbys that a commit waits for have everything that was committed before. A server that has
-    /// started again shows a commit that still waited for them.
+    /// Waits until the synchronous standbys have everything that was committed before. A restarted server
+    /// shows a commit that was still waiting for them, and a failover could yet take it away. A commit of our
+    /// own waits for all before it.
     async fn replicate(&mut self) -> Result<(), StoreError> {
         let session = self.connected().await?;
         let write = [
@@ -374,8 +383,9 @@ impl Link {
     async fn last_batch(&mut self) -> Result<u64, StoreError> {
         let session = self.connected().await?;
         let timeout_ms = self.shared.options.statement_timeout_ms;
-        // The server's own limit, so that none of its connections waits for the lock after we have gone. A write, since
-        // a query would not wait for a transaction that has inserted the row. No commit, which would wait for a standby.
+        // A limit at the server too, so that none of its connections waits for the lock after we have
+        // gone. A write instead of a query, which would not wait for a transaction that is inserting the
+        // row. A rollback instead of a commit, which would wait for a standby.
         let ask = [
             Statement::new(BEGIN),
             Statement::new("SELECT set_config('statement_timeout', $1, true)")
@@ -406,23 +416,23 @@ struct Writer {
     shared: Arc<Shared>,
     link: Link,
     origin: Origin,
-    /// The last transaction, if nobody knows yet whether it was committed.
+    /// The last transaction, if its outcome is not known yet.
     unknown: Option<Unknown>,
-    /// Jobs that undo what callers were told had failed; they come before all others.
+    /// Jobs that undo committed work whose callers got an error; they run before all others.
     owed: Vec<Box<dyn Job>>,
 }
 
-/// What a transaction has come to so far.
+/// Progress of an attempt at a transaction.
 #[derive(Default)]
 struct Tried {
     failures: Failures,
-    /// Tasks that answers show as they were.
+    /// Tasks that were read but not changed, which answers may contain.
     unchanged: Vec<TaskId>,
     /// Its changes, from when its commit is sent.
     sent: Option<Committed>,
 }
 
-/// For each job of a transaction, why it failed.
+/// The error of each job of a transaction, if it failed.
 type Failures = Vec<Option<StoreError>>;
 
 /// Why an attempt at a transaction failed.
@@ -434,7 +444,7 @@ enum Missed {
     Failed(StoreError),
 }
 
-/// A transaction that may have been committed, although its callers were told that it failed.
+/// A transaction with unknown outcome, whose callers got an error.
 struct Unknown {
     tried: Tried,
     begun: Begun,
@@ -457,6 +467,8 @@ impl Writer {
     async fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
         match self.together(jobs).await {
             Ok(failures) => failures,
+            // One job has a statement that the server refuses, and nobody knows which: a pipeline fails as
+            // a whole. Alone, each job finds its own result.
             Err(Missed::Refused(_)) if jobs.len() > 1 => {
                 let mut failures = Vec::with_capacity(jobs.len());
                 for job in jobs {
@@ -490,13 +502,15 @@ impl Writer {
 
     async fn attempt(&mut self, jobs: &mut [Box<dyn Job>]) -> Result<Failures, Missed> {
         if self.unknown.is_some() {
-            // Its row of the lane has the number by which its outcome is looked up.
+            // Another transaction would overwrite the lane's row, and with it the number by which the
+            // outcome of the unknown one is looked up.
             return Err(Missed::Failed(unavailable(NO_ANSWER)));
         }
         let session = self.link.connected().await.map_err(Missed::Failed)?;
         self.origin.batch += 1;
         let mut tried = Tried::default();
-        // Each statement has its limit, but a hanging server enforces none, and a commit may wait for a standby.
+        // Server-side timeouts do not fire when the server itself hangs, and a commit may wait for a standby
+        // without any. This one bounds the whole transaction.
         let limit = self.link.patience();
         let watch = Stopwatch::start(&self.shared.clock);
         let begun = self.shared.cache.begin();
@@ -523,7 +537,7 @@ impl Writer {
         Err(self.miss(session, fault).await)
     }
 
-    /// What to do after a transaction that was not committed.
+    /// Cleans up after a transaction that was not committed; returns whether to retry.
     async fn miss(&mut self, session: Session, fault: Fault) -> Missed {
         let error = match fault {
             Fault::Job(error) => {
@@ -544,19 +558,21 @@ impl Writer {
         }
         self.put_back(session).await;
         if error.code() == Some(&SqlState::QUERY_CANCELED) {
-            // It took too long: each of the jobs would.
+            // The statement timed out; retrying the jobs one by one would time out too.
             self.shared.set_writable(Some(&why));
             return Missed::Failed(unavailable(&why));
         }
-        match is_passing(&error) {
-            true => Missed::Again(why),
-            false => Missed::Refused(why),
+        if is_passing(&error) {
+            Missed::Again(why)
+        } else {
+            Missed::Refused(why)
         }
     }
 
-    /// Makes what a transaction has stored visible; returns the result of each job.
+    /// Makes the changes of a transaction visible to readers; returns the result of each job.
     fn publish(&self, tried: Tried, begun: Begun) -> Failures {
-        // Its answers show them as they were here, and no poll may show them as they were before.
+        // Operations have answered with tasks that they only read. A client that saw this state must not
+        // see an older one in its next poll.
         let unchanged = tried.unchanged.into_iter().map(|id| (id, None));
         self.shared.cache.compare(unchanged);
         if let Some(committed) = tried.sent {
@@ -592,7 +608,7 @@ impl Writer {
         }
     }
 
-    /// Finds out whether a transaction was committed, as far as its commit was sent.
+    /// Finds out whether a transaction was committed, if its commit was sent.
     async fn look_up(
         &mut self,
         jobs: &mut [Box<dyn Job>],
@@ -614,6 +630,8 @@ impl Writer {
                 Ok(self.publish(tried, begun))
             }
             Some(false) => Err(Missed::Again(why.to_owned())),
+            // The callers hear of a failure now and will try again or give up. If the commit turns out to
+            // have worked, what it did for them (a claim that nobody runs) has to be undone.
             None => {
                 let undo = jobs.iter_mut().flat_map(|job| job.undo()).collect();
                 self.unknown = Some(Unknown { tried, begun, undo });
@@ -622,12 +640,13 @@ impl Writer {
         }
     }
 
-    /// Whether nothing is left of a transaction without an outcome.
+    /// Whether no transaction with unknown outcome, and nothing of one, is left to handle.
     fn is_caught_up(&self) -> bool {
         self.unknown.is_none() && self.owed.is_empty()
     }
 
-    /// Commits the jobs, after everything that is left of an earlier transaction; returns the result of each.
+    /// Commits the jobs once an earlier transaction with unknown outcome is dealt with; returns the result of
+    /// each.
     async fn catch_up_and_commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
         match self.catch_up().await {
             Ok(()) => self.commit(jobs).await,
@@ -655,15 +674,14 @@ impl Writer {
         }
         let mut owed = std::mem::take(&mut self.owed);
         let failures = self.commit(&mut owed).await;
-        let is_left =
-            |failure: &Option<StoreError>| matches!(failure, Some(StoreError::Unavailable(_)));
-        // A repetition of one that was committed has no effect.
+        // Any of these jobs may run twice without harm: its lease is gone the second time.
         let left = owed.into_iter().zip(failures);
-        let left = left.filter(|(_, failure)| is_left(failure));
+        let left = left.filter(|(_, failure)| matches!(failure, Some(StoreError::Unavailable(_))));
         self.owed = left.map(|(job, _)| job).collect();
-        match self.owed.is_empty() {
-            true => Ok(()),
-            false => Err(unavailable(NO_ANSWER)),
+        if self.owed.is_empty() {
+            Ok(())
+        } else {
+            Err(unavailable(NO_ANSWER))
         }
     }
 }

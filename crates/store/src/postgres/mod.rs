@@ -113,7 +113,8 @@ impl PostgresStore {
             ..
         } = options;
         let connector = Connector::of(Address::parse(url, options)?)?;
-        // The address for notifications is another one where a pooler is in front.
+        // A separate address for notifications means that a pooler is in front of the database, through
+        // which statements cannot have names.
         let connector = Arc::new(connector.with_names(options.listen_at.is_none()));
         let listening = match &options.listen_at {
             None => connector.clone(),
@@ -134,13 +135,12 @@ impl PostgresStore {
             return Err(OpenError::Unavailable("the database gives no ids".into()));
         };
         let shared = Arc::new(Shared::new(options, clock));
-        let lane = |id| Lane::start(connector.clone(), shared.clone(), id);
         let reader = Arc::new(Reader::start(connector.clone(), shared.clone()));
-        // By which a later step of the server's clock shows.
+        // The first reading of the server's clock, with which later ones are compared to notice a step.
         let first = reader.present().await;
         first.map_err(|error| OpenError::Unavailable(error.into()))?;
-        let inserts = [lane(one), lane(other)];
-        let (acts, queue) = (lane(acts), lane(queue));
+        let [one, other, acts, queue] =
+            [one, other, acts, queue].map(|id| Lane::start(connector.clone(), shared.clone(), id));
         let listener = Listener {
             connector: listening,
             channel: format!("kinora_{:x}", opened.identity),
@@ -154,7 +154,7 @@ impl PostgresStore {
             snapshots: Snapshots::default(),
             shared,
             reader,
-            inserts,
+            inserts: [one, other],
             acts,
             queue,
         })
@@ -162,6 +162,8 @@ impl PostgresStore {
 
     /// The lane that accepts the tasks of this project.
     fn inserts(&self, project: &str) -> &Lane {
+        // The same project always gets the same lane of this process: in two lanes, one transaction would
+        // wait for the other's lock on the project's row, and hold up everybody else in its lane.
         let [one, other] = &self.inserts;
         let mut hasher = DefaultHasher::new();
         project.hash(&mut hasher);

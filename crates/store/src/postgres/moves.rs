@@ -32,13 +32,14 @@ impl PostgresExport {
         Self::begin(client).await
     }
 
-    /// The same for a store with an unfinished import.
+    /// Opens a store that may have an unfinished import.
     pub(super) async fn unfinished(connector: &Connector) -> Result<Self, OpenError> {
         Self::begin(connector.connect().await?).await
     }
 
-    /// Takes the snapshot. None of the server's timeouts ends it.
+    /// Takes the snapshot, and switches off the server's timeouts for it.
     async fn begin(client: Client) -> Result<Self, OpenError> {
+        // The snapshot is taken by the first query, not by BEGIN: hence the SELECT.
         let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; \
                      SET LOCAL idle_in_transaction_session_timeout = 0; SELECT 1 FROM queue";
         let begun = client.batch_execute(begin).await;
@@ -55,9 +56,11 @@ impl PostgresExport {
         table: &'static CopiedTable,
     ) -> Done<Vec<Result<CopiedRow, StoreError>>> {
         if self.table != table.name {
-            let record = match table.is_tasks() {
-                true => rows::columns("tasks") + ", ",
-                false => String::new(),
+            // Tasks are also read as records, to find damage now and not after the move.
+            let record = if table.is_tasks() {
+                rows::columns("tasks") + ", "
+            } else {
+                String::new()
             };
             let select = table.select(Dialect::Postgres, &record);
             let key = table.key(Dialect::Postgres);
@@ -74,8 +77,9 @@ impl PostgresExport {
             let values = script::row(found)?.0;
             let own = values.len() - table.width();
             let values = values.into_iter().skip(own).map(Ok).collect();
-            let read = |_: &CopiedRow| Ok(rows::read(found).map(drop)?);
-            Ok(self.check.check(table, values, read))
+            Ok(self
+                .check
+                .check(table, values, |_| Ok(rows::read(found).map(drop)?)))
         });
         copied.collect()
     }
@@ -127,7 +131,7 @@ impl PostgresImport {
         Ok(Self { connector, client })
     }
 
-    /// Runs all of these or none.
+    /// Runs all of these statements in one transaction.
     async fn within(&self, statements: Vec<Statement>) -> Done<()> {
         let mut all = vec![
             Statement::new(BEGIN),
@@ -173,7 +177,7 @@ async fn mark(client: &Client, export: &str) -> Result<(), OpenError> {
     noted.map(|_| ()).map_err(schema::unavailable)
 }
 
-/// What only this database has of a task: its model, place in the queue and cost.
+/// The columns of a task that only this database has: model, place in the queue and cost.
 fn own_columns(row: &CopiedRow) -> Result<Vec<(&'static str, Value)>, Unreadable> {
     let spec = row.spec()?;
     let cost = spec.as_ref().map_or(COST_UNKNOWN, VideoSpec::cost);
@@ -207,7 +211,7 @@ const SUMS: [&str; 3] = [
     "SELECT setval('task_seq', coalesce(max(seq), 0) + 1) FROM tasks",
 ];
 
-/// Notes the last task of each project.
+/// The statement that records the last task of each project.
 async fn newest(client: &Client) -> Done<Statement> {
     let last =
         "SELECT DISTINCT ON (project) project, seq, id FROM tasks ORDER BY project, seq DESC";
@@ -237,9 +241,10 @@ impl Import for PostgresImport {
 
     async fn put(&mut self, table: &CopiedTable, rows: &[CopiedRow]) -> Result<(), StoreError> {
         let statements = rows.iter().map(|row| {
-            let own = match table.is_tasks() {
-                true => own_columns(row)?,
-                false => Vec::new(),
+            let own = if table.is_tasks() {
+                own_columns(row)?
+            } else {
+                Vec::new()
             };
             Ok(table.write(Dialect::Postgres, &row.0, &own).into())
         });
@@ -258,12 +263,14 @@ impl Import for PostgresImport {
     }
 
     async fn finish(self: Box<Self>) -> Result<(), StoreError> {
-        let unmark = || Statement::new("DROP TABLE IF EXISTS unfinished_import");
-        match self.within(vec![unmark()]).await {
-            // The mark may be gone. Whoever repeated the import would be told that the store is not empty.
+        const UNMARK: &str = "DROP TABLE IF EXISTS unfinished_import";
+        match self.within(vec![Statement::new(UNMARK)]).await {
+            // The answer was lost, so the mark may be gone. Reporting a failure would be wrong then: a
+            // repeated import would find a store that is complete and therefore not empty.
             Err(Fault::Sql(error)) if !is_refusal(&error) => {
                 let client = self.connector.connect().await?;
-                unmark().run(&client).await.map_err(Fault::from)?;
+                let unmark = Statement::new(UNMARK);
+                unmark.run(&client).await.map_err(Fault::from)?;
             }
             done => done?,
         }

@@ -2,7 +2,7 @@
 //! settings with which a power loss could take acknowledged tasks. It changes no setting.
 
 use kinora_contract::Artifact;
-use tokio_postgres::{Client, Row};
+use tokio_postgres::Client;
 
 use super::address::Address;
 use super::connect::Connector;
@@ -36,6 +36,8 @@ pub(super) async fn begin(client: &Client, lanes: u64, options: &PostgresOptions
 }
 
 async fn try_begin(client: &Client, lanes: u64, options: &PostgresOptions) -> Done<Opened> {
+    // Jumping ahead by a random stride keeps the tokens of this opening apart from those of a copy of the
+    // database that another service goes on with.
     Statement::new(BEGIN).run(client).await?;
     Statement::new(format!("SELECT {SYNCED}"))
         .run(client)
@@ -53,11 +55,13 @@ async fn try_begin(client: &Client, lanes: u64, options: &PostgresOptions) -> Do
     let ids = "SELECT nextval('lane_ids') FROM generate_series(1, $1)";
     let ids = Statement::new(ids).int(lanes).run(client).await?;
     Statement::new("COMMIT").run(client).await?;
-    let number = |row: &Row| Ok(row.try_get::<_, i64>(0)?.unsigned_abs());
+    let lanes = ids.iter().map(|row| row.try_get::<_, i64>(0));
     Ok(Opened {
         identity: identity.unsigned_abs(),
         holds: holds(client).await?,
-        lanes: ids.iter().map(number).collect::<Done<_>>()?,
+        lanes: lanes
+            .map(|id| Ok(id?.unsigned_abs()))
+            .collect::<Done<_>>()?,
     })
 }
 
@@ -74,7 +78,7 @@ async fn holds(client: &Client) -> Done<Holds> {
     let mut keys = Vec::new();
     for row in &results {
         let text: Option<&str> = row.try_get(0)?;
-        // Reading the task reports an unreadable one.
+        // An unreadable result is reported when its task is read; opening must not fail because of it.
         let artifact = text.and_then(|text| serde_json::from_str::<Artifact>(text).ok());
         keys.extend(artifact.map(|artifact| artifact.video.key));
     }
@@ -84,20 +88,19 @@ async fn holds(client: &Client) -> Done<Holds> {
     })
 }
 
-/// The server's settings with which a power loss may take acknowledged tasks, as `name = off`.
+/// Lists server settings with which a power loss may take acknowledged tasks, as `name = off`.
 pub(super) async fn unsafe_settings(client: &Client) -> Result<Vec<String>, OpenError> {
     let ask = "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off' ORDER BY name";
     let found = Statement::new(ask).run(client).await;
     let found = found.map_err(schema::unavailable)?;
-    let name = |row: &Row| Ok(format!("{} = off", row.try_get::<_, &str>(0)?));
     found
         .iter()
-        .map(name)
+        .map(|row| Ok(format!("{} = off", row.try_get::<_, &str>(0)?)))
         .collect::<Result<_, tokio_postgres::Error>>()
         .map_err(|error| OpenError::Unavailable(told(&error).into()))
 }
 
-/// The same of the server with the database at `url`.
+/// As [`unsafe_settings`], for the server of the database at `url`.
 pub(crate) async fn unsafe_settings_of(url: &str) -> Result<Vec<String>, OpenError> {
     let connector = Connector::of(Address::parse(url, &PostgresOptions::default())?)?;
     unsafe_settings(&connector.connect().await?).await

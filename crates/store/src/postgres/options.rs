@@ -12,11 +12,11 @@ pub struct PostgresOptions {
     /// Time for which an ended task is shown without another query, in milliseconds; 0: none.
     /// Changes by this process show at once, and notifications shorten it.
     pub cached_ms_max: u64,
-    /// How old an unfinished task may be that a poll shows, in milliseconds; 0: each poll asks the server. What this
-    /// process changes is shown at once, and notifications make it shorter.
+    /// Maximum age of an unfinished task in a poll, in milliseconds; 0: each poll asks the server. Changes by
+    /// this process show at once, and notifications shorten it.
     pub polled_ms_max: u64,
-    /// How old an ended task, or a key, may be that is shown while the server cannot be reached, in milliseconds, by
-    /// when it was last read.
+    /// Maximum time since an ended task or a key was read, in milliseconds, for use while the server cannot
+    /// be reached.
     pub last_known_ms_max: u64,
     /// Maximum age of the sums over all projects that judge the bounds on the whole queue and on
     /// all bytes, in milliseconds: several processes may exceed these bounds by the tasks accepted
@@ -64,7 +64,7 @@ impl Default for PostgresOptions {
             time: Time::Server,
             cached_bytes_max: 64 << 20,
             cached_ms_max: 1_000,
-            // A person does not notice it, and several polls of one task a second still share a query.
+            // Too short for a person to notice, and still several polls per second share a query.
             polled_ms_max: POLL_AGE_MS,
             last_known_ms_max: 300_000,
             totals_ms_max: 1_000,

@@ -94,7 +94,8 @@ impl Connection {
                 answer
             }
             Err(_) => {
-                // Whatever else waits there waits for the same.
+                // Answers on a connection come in the order of the queries, so all others there are
+                // blocked too: drop it, and let the next query reconnect.
                 *self.session.lock().await = None;
                 Err(unavailable(NO_ANSWER))
             }
@@ -131,8 +132,9 @@ impl Reader {
         &self.connection.connector
     }
 
-    /// The record as it is now; an ended one as it was a moment ago ([`crate::PostgresOptions::cached_ms_max`]) or, while
-    /// the server cannot be reached, as it was last read ([`crate::PostgresOptions::last_known_ms_max`]).
+    /// The current record. An ended one may come from the cache
+    /// ([`crate::PostgresOptions::cached_ms_max`]), and while the server cannot be reached also an older one
+    /// ([`crate::PostgresOptions::last_known_ms_max`]).
     pub(super) async fn find(&self, id: TaskId) -> Found {
         match self.shared.cache.get(id) {
             Some(known) => Ok(known),
@@ -140,16 +142,17 @@ impl Reader {
         }
     }
 
-    /// The same for a poll, which may see an unfinished task as it was a moment ago
+    /// As [`Self::find`], for a poll, which may also get a slightly stale unfinished task
     /// ([`crate::PostgresOptions::polled_ms_max`]).
     pub(super) async fn poll(&self, id: TaskId) -> Found {
         if let Some((known, refresh)) = self.shared.cache.poll(id) {
             if let Some(begun) = refresh {
-                // Where too many callers wait already, the next poll waits as well.
+                // If the queue is full, the refresh is dropped, and the next poll waits for its query.
                 let _ = self.asks.try_send((id, Asker::Cache(begun)));
             }
             return Ok(known);
         }
+        // Before the query begins, so that a commit in between leaves its number in the entry.
         self.shared.cache.expect(id);
         self.look(id).await
     }
@@ -159,13 +162,13 @@ impl Reader {
         let answer = self.ask(id).await?;
         match answer.await.map_err(|_| closed())? {
             Ok(found) => Ok(self.shared.cache.offer(id, found, begun)),
-            // It does not get younger by that.
+            // Serving it does not refresh its age.
             Err(error @ StoreError::Unavailable(_)) => self.shared.cache.get_last(id).ok_or(error),
             Err(error) => Err(error),
         }
     }
 
-    /// The present time, by which the store judges.
+    /// The present time, by which the store judges leases.
     pub(super) async fn present(&self) -> Result<Present, StoreError> {
         let clock = &self.shared.server_clock;
         if let Some(own) = clock.own() {
@@ -176,9 +179,10 @@ impl Reader {
         Ok(clock.present(read_present(&answer)?, asked))
     }
 
-    /// The records as they are now, each in its place.
+    /// The current records, in the order of `ids`.
     pub(super) async fn find_all(&self, ids: &[TaskId]) -> Result<Vec<Found>, StoreError> {
         let mut answers = Vec::with_capacity(ids.len());
+        // All are queued before the first answer is awaited, so that they share a query.
         for id in ids {
             answers.push(self.ask(*id).await?);
         }
@@ -201,6 +205,8 @@ impl Reader {
 }
 
 async fn serve(connection: Arc<Connection>, mut asked: mpsc::Receiver<Ask>) {
+    // Group reads, like group commits: while two queries are in progress, requests collect, and the next
+    // query takes all of them. An idle reader asks at once; a busy one asks for up to 256 tasks at a time.
     let under_way = Arc::new(Semaphore::new(UNDER_WAY_MAX));
     // The semaphore is never closed.
     while let Ok(permit) = under_way.clone().acquire_owned().await {
@@ -228,7 +234,7 @@ async fn answer(connection: Arc<Connection>, asked: Vec<Ask>) {
             // The caller may have gone away.
             Asker::Caller(reply) => drop(reply.send(one)),
             Asker::Cache(begun) => {
-                // After a failure the entry ends in its time.
+                // After a failure the entry stays, and ends by its age.
                 if let Ok(found) = one {
                     connection.shared.cache.offer(id, found, begun);
                 }

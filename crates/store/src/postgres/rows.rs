@@ -21,7 +21,7 @@ pub(super) const WANTED: i16 = 2;
 const AWAY: i16 = 3;
 pub(super) const RUNNING: i16 = 4;
 
-/// Whether a column's value is more than null.
+/// Tells null from other values of a column.
 trait Filled {
     fn is_filled(&self) -> bool {
         true
@@ -38,6 +38,8 @@ impl<T> Filled for Option<T> {
     }
 }
 
+// One list makes the struct, the order of the columns in every SELECT, and their types. The reader below
+// takes the columns in the same order by position, so a new column needs a line in the same place there.
 macro_rules! columns {
     ($($name:ident: $of:ty, $array:ident;)*) => {
         /// Rows to be written, column by column.
@@ -126,22 +128,27 @@ impl Written {
     /// Adds a row. Sends no texts that equal those of the row `before`.
     pub(super) fn add(&mut self, record: &Record, before: Option<&Record>) -> Done<()> {
         let task = &record.task;
-        let spec = match before.is_some_and(|before| before.task.spec == task.spec) {
-            true => None,
-            false => Some(to_string(&task.spec)?),
+        // Specs and metadata are by far the largest columns and rarely change. NULL keeps the stored text
+        // (`coalesce` in `update`).
+        let spec = if before.is_some_and(|before| before.task.spec == task.spec) {
+            None
+        } else {
+            Some(to_string(&task.spec)?)
         };
-        let metadata = match before.is_some_and(|before| before.task.metadata == task.metadata) {
-            true => None,
-            false => Some(to_string(&task.metadata)?),
+        let metadata = if before.is_some_and(|before| before.task.metadata == task.metadata) {
+            None
+        } else {
+            Some(to_string(&task.metadata)?)
         };
         let (artifact, failure) = match &task.state {
             State::Completed(artifact) => (Some(to_string(artifact)?), None),
             State::Failed(failure) => (None, Some(to_string(failure)?)),
             State::Waiting | State::Running | State::Expired => (None, None),
         };
-        let warnings = match task.warnings.is_empty() {
-            true => None,
-            false => Some(to_string(&task.warnings)?),
+        let warnings = if task.warnings.is_empty() {
+            None
+        } else {
+            Some(to_string(&task.warnings)?)
         };
         self.spec.push(spec);
         self.metadata.push(metadata);
@@ -221,8 +228,11 @@ impl Written {
         !self.differing(before).is_empty()
     }
 
-    /// Overwrites the rows with these ids, which are as `before` has them: only the columns that differ.
+    /// Overwrites the columns that differ from `before`, which contains the same rows as stored.
     pub(super) fn update(self, before: &Self) -> Statement {
+        // Only columns that changed in some row: PostgreSQL can then update most rows without touching an
+        // index (a heap-only tuple). Columns that changed in one row are written with equal values in the
+        // others, which does no harm under the rows' locks.
         let mut names = self.differing(before);
         let set = names.iter().map(|name| match *name {
             "spec" | "metadata" => format!("{name} = coalesce(n.{name}, t.{name})"),
@@ -433,8 +443,9 @@ fn unsigned(value: i64) -> Done<u64> {
 pub(in crate::postgres) struct Version(u32);
 
 impl Version {
-    /// Of the rows that the transaction with this number (`txid_current`) writes.
+    /// The version of rows written by the transaction with this number (`txid_current`).
     pub(in crate::postgres) const fn of_transaction(number: u64) -> Self {
+        // `txid_current` has an epoch in its upper half; `xmin` is the lower half.
         Self((number % (1 << 32)) as u32)
     }
 }

@@ -12,7 +12,7 @@ use super::fault::told;
 use super::session::{BEGIN, SYNCED, Statement};
 use crate::OpenError;
 
-/// In order; the version of a schema is how many of them it has seen.
+/// The migrations in order; the version of a schema is the number of those applied.
 const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/postgres/0001_tasks.sql"),
     include_str!("../../../../migrations/postgres/0002_ended.sql"),
@@ -92,13 +92,11 @@ pub(super) async fn read(client: &Client) -> Result<Schema, OpenError> {
     let Some(row) = rows.first() else {
         return Ok(Schema::default());
     };
-    let number = |column: usize| {
-        let number: i64 = row.try_get(column).map_err(unavailable)?;
-        Ok::<_, OpenError>(u32::try_from(number).unwrap_or(u32::MAX))
-    };
+    let found: i64 = row.try_get(0).map_err(unavailable)?;
+    let usable_from: i64 = row.try_get(1).map_err(unavailable)?;
     Ok(Schema {
-        found: number(0)?,
-        usable_from: number(1)?,
+        found: u32::try_from(found).unwrap_or(u32::MAX),
+        usable_from: u32::try_from(usable_from).unwrap_or(u32::MAX),
     })
 }
 
@@ -107,17 +105,18 @@ pub(super) fn unavailable(error: tokio_postgres::Error) -> OpenError {
     OpenError::Unavailable(told(&error).into())
 }
 
-/// The changes of a migration are made under a lock with this number, which is ours.
+/// Advisory lock under which the changes of a migration are made: the bytes of "kinora".
 const LOCK: i64 = 0x6b69_6e6f_7261;
-/// One process migrates at a time, from the first change to the last index: another lock, since earlier programs wait
-/// for the first one in a statement, and an index waits for the statements of others.
+/// Advisory lock of the one process that migrates, from the first change to the last index. It cannot be
+/// [`LOCK`]: earlier programs wait for that one inside a statement, and building an index waits for the
+/// statements of others to end.
 const GUARD: i64 = LOCK + 1;
 /// Maximum time that a change waits for a lock. Other users of the table wait behind it.
 const LOCK_WAIT_MS: u64 = 1_000;
-/// How often the changes are tried, with a pause after each: for two minutes.
+/// Maximum number of attempts at the changes, each a second apart and up to a second long: two minutes.
 const ATTEMPTS_MAX: u32 = 60;
 const PAUSE: Duration = Duration::from_secs(1);
-/// How often to look whether another process has ended its migration.
+/// Interval of checks whether another process has ended its migration.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Brings the schema up to date. Returns the version before and after.
@@ -130,27 +129,30 @@ pub(super) async fn migrate(connector: &Connector) -> Result<(u32, u32), OpenErr
     Ok(versions)
 }
 
-/// Waits until no other process migrates. The guard is given back when its connection ends.
+/// Waits until no other process migrates. Closing the connection releases the guard.
 async fn take_guard(client: &Client) -> Result<(), OpenError> {
-    // Between its statements such a transaction holds nobody up, nor does a pooler give its connection to others.
+    // A lock of the transaction, not of the session: a pooler could give the session's connection to
+    // others between two statements. An open READ COMMITTED transaction holds no snapshot in between, so it
+    // delays neither vacuum nor the building of indexes.
     let begin = format!("{BEGIN}; SET LOCAL idle_in_transaction_session_timeout = 0");
     let ask = format!("SELECT pg_try_advisory_xact_lock({GUARD})");
     client.batch_execute(&begin).await.map_err(unavailable)?;
     loop {
-        // A simple query: one with parameters would keep its snapshot, for which an index waits.
+        // The simple protocol: the extended one would keep its snapshot until the next statement, and
+        // CREATE INDEX CONCURRENTLY of the other process waits for old snapshots.
         let answer = client.simple_query(&ask).await.map_err(unavailable)?;
-        let is_taken = |message: &SimpleQueryMessage| match message {
-            SimpleQueryMessage::Row(row) => row.get(0) == Some("t"),
-            _ => false,
-        };
-        if answer.iter().any(is_taken) {
-            return Ok(());
+        for message in &answer {
+            if let SimpleQueryMessage::Row(row) = message
+                && row.get(0) == Some("t")
+            {
+                return Ok(());
+            }
         }
         tokio::time::sleep(LOOK).await;
     }
 }
 
-/// Why an attempt to change the schema came to nothing.
+/// Why an attempt to change the schema failed.
 enum Missed {
     /// Others hold a lock.
     Locked(Error),
@@ -170,7 +172,7 @@ impl From<Error> for Missed {
     }
 }
 
-/// All changes but the indexes, as soon as their locks are to be had.
+/// Makes all changes except indexes, once their locks are free.
 async fn change(client: &Client) -> Result<(u32, u32), OpenError> {
     let mut attempts = 0;
     loop {
@@ -192,8 +194,8 @@ async fn change(client: &Client) -> Result<(u32, u32), OpenError> {
     }
 }
 
-/// The same in one transaction. What a migration notes: the version, the first version whose programs can use it, and
-/// the version whose indexes are built (null: by a program that built them at once).
+/// Makes them in one transaction. It records the version, the first version whose programs can use the
+/// schema, and the version up to which indexes are built (null: by a program that built them at once).
 async fn try_change(client: &Client) -> Result<(u32, u32), Missed> {
     let begin = format!(
         "{BEGIN}; SELECT {SYNCED}, pg_advisory_xact_lock({LOCK}); SET LOCAL lock_timeout = {LOCK_WAIT_MS}"
@@ -206,7 +208,7 @@ async fn try_change(client: &Client) -> Result<(u32, u32), Missed> {
     let Schema { found, usable_from } = read(client).await.map_err(Missed::Failed)?;
     let known = known_version();
     if found > known {
-        // By a later program: nothing is left to do.
+        // A later program has migrated it: nothing to do, if that left it usable for this one.
         client.batch_execute("ROLLBACK").await?;
         let usable = judge(found, usable_from, known).map_err(Missed::Failed);
         return usable.map(|()| (found, found));
@@ -228,7 +230,8 @@ async fn try_change(client: &Client) -> Result<(u32, u32), Missed> {
     Ok((found, known))
 }
 
-/// Builds and removes the indexes that are still to be, each by itself: what an interrupted migration has left, too.
+/// Builds and removes indexes that are due, each in a statement of its own, including those that an
+/// interrupted migration has left.
 async fn build(client: &Client) -> Result<(), OpenError> {
     let indexed = Statement::new("SELECT coalesce(indexed, version) FROM schema_version");
     let rows = indexed.run(client).await.map_err(unavailable)?;
@@ -247,25 +250,28 @@ async fn build(client: &Client) -> Result<(), OpenError> {
     Ok(())
 }
 
-/// Whether this line of a migration is a statement about an index, which is built beside the work of others.
+/// Whether this line of a migration builds or removes an index concurrently.
 fn is_beside(line: &str) -> bool {
     ["CREATE INDEX CONCURRENTLY ", "DROP INDEX CONCURRENTLY "]
         .iter()
         .any(|begin| line.starts_with(begin))
 }
 
-/// What of a migration is done in its transaction: all of it where the tables are new.
+/// The part of a migration for its transaction: for new tables all of it, with indexes built at once.
 fn at_once(migration: &str, is_first: bool) -> String {
     let lines = migration.lines();
     let lines = lines.filter(|line| is_first || !is_beside(line));
-    let lines = lines.map(|line| match is_beside(line) {
-        true => line.replacen(" CONCURRENTLY", "", 1),
-        false => line.to_owned(),
+    let lines = lines.map(|line| {
+        if is_beside(line) {
+            line.replacen(" CONCURRENTLY", "", 1)
+        } else {
+            line.to_owned()
+        }
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Builds or removes one index, unless that is done.
+/// Builds or removes one index, unless that is done already.
 async fn run_beside(client: &Client, statement: &str) -> Result<(), Error> {
     let name = statement.split([' ', ';']).nth(3).unwrap_or_default();
     let found = format!("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass('{name}')");
@@ -278,7 +284,7 @@ async fn run_beside(client: &Client, statement: &str) -> Result<(), Error> {
     match is_valid {
         Some(true) if creates => return Ok(()),
         None if !creates => return Ok(()),
-        // What a build that was interrupted has left is no use to anybody.
+        // An interrupted concurrent build leaves an invalid index, which costs writes and serves no query.
         Some(false) if creates => {
             let remove = format!("DROP INDEX CONCURRENTLY {name}");
             client.batch_execute(&remove).await?;

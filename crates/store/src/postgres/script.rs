@@ -9,7 +9,7 @@ use crate::sql::{Dialect, Query, Question, Row, Script as _, Unreadable, Value};
 use crate::tables::operators::ReadOverview;
 use crate::{Overview, StoreError};
 
-/// The rows that `question` finds, as what they are read as.
+/// The rows that `question` finds, converted by its reader.
 pub(super) async fn ask<T>(reader: &Reader, question: Question<T>) -> Result<Vec<T>, StoreError> {
     let found = reader.query(question.query.into()).await?;
     Ok(read(&found, question.read)?)
@@ -32,7 +32,7 @@ fn read<T>(found: &[tokio_postgres::Row], read: fn(&Row) -> Result<T, Unreadable
     Ok(rows(found)?.iter().map(read).collect::<Result<_, _>>()?)
 }
 
-/// These rows, as either database has them.
+/// Rows in the form that both databases share.
 pub(super) fn rows(found: &[tokio_postgres::Row]) -> Done<Vec<Row>> {
     found.iter().map(row).collect()
 }

@@ -1,5 +1,6 @@
-//! The server's clock, which judges leases for all processes, and this process's steady clock, by which a step of the
-//! server's clock shows.
+//! The server's clock, by which all processes judge leases. This process compares each reading with its own
+//! steady clock, and so notices when somebody sets the server's clock. Leases given before such a step are
+//! judged by the clock that they were given by.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +30,7 @@ struct KnownClock {
     /// Bounds of wall time minus steady time: the server read its clock after the request and before the answer.
     least_ms: i64,
     most_ms: i64,
-    /// When the clock was set to this time, or was first read.
+    /// When this process first read the clock with this difference.
     began: SteadyMs,
 }
 
@@ -47,16 +48,20 @@ impl ServerClock {
         self.clock.steady_ms()
     }
 
-    /// The present time where the server's clock does not count.
+    /// The present time, if the options say that the process's own clock counts.
     pub(super) fn own(&self) -> Option<Present> {
         (self.time == Time::Clock).then(|| Present::steady(self.clock.read()))
     }
 
-    /// The present time, for the server's answer to a request of then.
+    /// The present time, from the server's answer `wall_ms` to a request that was sent at `asked`.
     pub(super) fn present(&self, wall_ms: UnixMs, asked: SteadyMs) -> Present {
         if let Some(own) = self.own() {
             return own;
         }
+        // The server read its clock at some time between request and answer, so the difference of the two
+        // clocks has bounds. Example: asked at steady 1,000, answered at 1,040, the server says 500,000: the
+        // difference is 498,960 to 499,000. A later reading whose bounds lie more than a second outside of
+        // these shows that the clock was set.
         let answered = self.clock.steady_ms();
         let fresh = KnownClock {
             least_ms: difference(wall_ms, answered),
@@ -73,7 +78,7 @@ impl ServerClock {
         }
         let ends = known.iter().skip(1).map(|next| next.began);
         let earlier = known.iter().zip(ends).map(|(earlier, ended)| EarlierClock {
-            // No later than it would show.
+            // By the lower bound, so that no lease ends early by it.
             shows_ms: asked.saturating_add_signed(earlier.least_ms),
             set_ms_ago: answered.saturating_sub(ended),
         });
@@ -86,21 +91,29 @@ impl ServerClock {
 }
 
 impl KnownClock {
+    /// The uncertainty of the difference: the time of the round trip.
+    const fn width_ms(&self) -> i64 {
+        self.most_ms.saturating_sub(self.least_ms)
+    }
+
     fn agrees_with(&self, fresh: &Self) -> bool {
         let step_ms = STEP_MS.cast_signed();
         fresh.least_ms <= self.most_ms + step_ms && self.least_ms <= fresh.most_ms + step_ms
     }
 
-    /// Takes over a reading that is as exact: the clocks of two machines drift apart.
+    /// Takes over a reading that is about as exact, since the clocks of two machines drift apart.
     fn refine(&mut self, fresh: &Self) {
-        let width_ms = |known: &Self| known.most_ms.saturating_sub(known.least_ms);
-        if width_ms(fresh) <= width_ms(self).max(STEP_MS.cast_signed() / 10) {
+        // A reading during a slow round trip has wide bounds and would make the known ones worse. A tenth of
+        // a step is exact enough: without that allowance one very fast round trip would fix the bounds for
+        // ever, while the clocks drift away from them.
+        if fresh.width_ms() <= self.width_ms().max(STEP_MS.cast_signed() / 10) {
             (self.least_ms, self.most_ms) = (fresh.least_ms, fresh.most_ms);
         }
     }
 }
 
 fn difference(wall_ms: UnixMs, steady_ms: SteadyMs) -> i64 {
-    let signed = |ms: u64| i64::try_from(ms).unwrap_or(i64::MAX / 2);
-    signed(wall_ms).saturating_sub(signed(steady_ms))
+    // Half of the maximum, so that sums and differences of two such values do not overflow.
+    let wall_ms = i64::try_from(wall_ms).unwrap_or(i64::MAX / 2);
+    wall_ms.saturating_sub(i64::try_from(steady_ms).unwrap_or(i64::MAX / 2))
 }

@@ -16,7 +16,7 @@ use tokio_postgres::{Client, Error, Row};
 
 use super::fault::{Done, corrupt};
 
-/// How the driver calls what the server has planned.
+/// The driver's handle of a named statement at the server.
 type Name = tokio_postgres::Statement;
 
 /// A connection of a lane or a reader.
@@ -52,15 +52,16 @@ impl Session {
         statement.run_as(self, &name).await
     }
 
-    /// As [`Self::run`], outside a transaction. A connection through a pooler keeps no setting of ours, so the query
-    /// brings `jit = off` along, in a transaction of its own: of a query over several tables the server may expect more
-    /// than it finds, and compile for a second what it then does in a millisecond.
+    /// As [`Self::run`], outside a transaction. A connection through a pooler keeps no setting of ours, so the
+    /// query brings `jit = off` along in a transaction of its own. Otherwise the server may overestimate a
+    /// query over several tables, and spend a second compiling what then runs in a millisecond.
     pub(super) async fn read(&self, statement: &Statement) -> Result<Vec<Row>, Error> {
         if self.names.is_some() {
             return self.run(statement).await;
         }
         let [begin, setting, end] = [BEGIN, "SET LOCAL jit = off", "COMMIT"].map(Statement::new);
-        // Each is sent when it is polled first, so that nothing of another caller comes between.
+        // A statement is sent when its future is first polled, and join4 polls all four in one go. So they
+        // leave as one pipeline, and no statement of another caller gets into this transaction.
         let sent = join4(
             begin.run(self),
             setting.run(self),
@@ -70,11 +71,12 @@ impl Session {
         sent.await.2
     }
 
-    /// Sends all of these at once, and returns the rows of each. They are done in order; after a failure in a
+    /// Sends all statements at once, and returns the rows of each. They run in order; after a failure in a
     /// transaction the rest fails too.
     pub(super) async fn run_all(&self, statements: &[Statement]) -> Result<Vec<Vec<Row>>, Error> {
         let mut uses: Vec<Use<Name>> = statements.iter().map(|one| self.uses(one)).collect();
-        // Before all others, which must not overtake each other.
+        // Names come first, in a round trip of their own. Preparing in the middle would delay later
+        // statements until its answer, and other callers' statements could get in between.
         let new = statements.iter().zip(&mut uses);
         let new = new.filter(|(_, of)| matches!(of, Use::New));
         let named = new.map(async |(statement, of)| {
@@ -116,23 +118,24 @@ impl Session {
     }
 }
 
-/// A statement gets its name when it is sent for the second time.
+/// Number of the use at which a statement gets its name: naming costs a round trip, in vain for a statement
+/// that is sent once.
 const USES_MIN: u32 = 2;
-/// It is planned anew after so many uses, since the tables have changed meanwhile.
+/// Number of uses after which a statement is planned again, since the tables may have grown meanwhile.
 const USES_MAX: u32 = 1_000;
-/// Texts that a connection knows. What it forgets costs it a plan.
+/// Maximum number of texts that a connection remembers. A forgotten one is planned again.
 const TEXTS_MAX: usize = 128;
 
 /// How a statement is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Use<N> {
     Unnamed,
-    /// It gets a name now.
+    /// Without a name so far; it gets one now.
     New,
     Named(N),
 }
 
-/// The statements that a connection was sent. Names that are dropped here are free again at the server.
+/// The statements sent on a connection. Dropping a name frees it at the server.
 #[derive(Debug)]
 struct Names<N>(HashMap<String, Known<N>>);
 
@@ -149,7 +152,7 @@ impl<N> Default for Names<N> {
 }
 
 impl<N: Clone> Names<N> {
-    /// Notes a use of this text.
+    /// Counts a use of this text; returns how to send it.
     fn uses(&mut self, sql: &str) -> Use<N> {
         let Some(known) = self.0.get_mut(sql) else {
             self.make_room();
@@ -176,7 +179,7 @@ impl<N: Clone> Names<N> {
         }
     }
 
-    /// Those without a name go first.
+    /// Forgets texts without a name first, then all.
     fn make_room(&mut self) {
         if self.0.len() >= TEXTS_MAX {
             self.0.retain(|_, known| known.name.is_some());
@@ -187,10 +190,11 @@ impl<N: Clone> Names<N> {
     }
 }
 
-/// Its threads. They wait most of the time.
+/// Threads of the runtime. They mostly wait for the network.
 const THREADS: usize = 2;
 
-/// Never shut down: lanes end by themselves after their queued jobs, once their store is dropped.
+/// The runtime of all connections. It is never shut down: lanes end by themselves after their queued jobs,
+/// once their store is dropped.
 static RUNTIME: Mutex<Option<Runtime>> = Mutex::new(None);
 
 /// The runtime, started at the first call.
@@ -209,7 +213,7 @@ pub(super) fn runtime() -> io::Result<Handle> {
     Ok(handle)
 }
 
-/// Statements that are sent together. The place of each is where its answer is found.
+/// Statements to send together. Each has a place, at which its answer is found.
 #[derive(Default)]
 pub(super) struct Asked(Vec<Statement>);
 
@@ -219,7 +223,7 @@ impl Asked {
         self.0.len() - 1
     }
 
-    /// Adds one that is not always needed: each costs the server some work.
+    /// Adds a statement if it is needed: each costs the server some work.
     pub(super) fn when(
         &mut self,
         is_needed: bool,
@@ -244,11 +248,11 @@ impl Answers {
     }
 }
 
-/// Begins a transaction whose statements each see what was committed before, whatever the server's default is.
+/// Begins a transaction in which each statement sees all earlier commits, whatever the server's default is.
 pub(super) const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
-/// Makes the commit of a transaction wait for its sync where the role's or the database's default does not. A stronger or
-/// deliberately weaker default (`remote_apply`, `local`) stays.
+/// Makes the commit of a transaction wait for its sync, even if the default of the role or the database is
+/// `off`. Other defaults (`remote_apply`, `local`) stay: an operator has chosen them.
 pub(super) const SYNCED: &str = "set_config('synchronous_commit', \
                                  replace(current_setting('synchronous_commit'), 'off', 'on'), true)";
 
@@ -297,8 +301,9 @@ impl Statement {
         self.values.iter().map(|(_, of)| of).eq(types)
     }
 
-    /// Sends it without a name; the rows come when the server has done it. It is on its way when this is first polled, so
-    /// that several that are polled in order are done in that order, without waiting for each other.
+    /// Sends the statement without a name, and returns its rows. It is sent when the future is first polled,
+    /// so several futures that are polled in order form a pipeline: they run in that order, without waiting
+    /// for each other's answers.
     pub(super) async fn run(&self, client: &Client) -> Result<Vec<Row>, Error> {
         let values: Vec<(&(dyn ToSql + Sync), Type)> = self
             .values
@@ -308,7 +313,7 @@ impl Statement {
         client.query_typed(&self.text, &values).await
     }
 
-    /// Has the server parse it, and name it on this connection until the name is dropped.
+    /// Lets the server parse the statement under a name, valid on this connection until it is dropped.
     pub(super) async fn prepare(
         &self,
         client: &Client,
@@ -317,7 +322,7 @@ impl Statement {
         client.prepare_typed(&self.text, &types).await
     }
 
-    /// As [`Statement::run`], by its name.
+    /// As [`Statement::run`], by name.
     async fn run_as(
         &self,
         client: &Client,
@@ -344,8 +349,8 @@ pub(super) fn read_present(rows: &[Row]) -> Done<UnixMs> {
     Ok(row.try_get::<_, i64>(0)?.unsigned_abs())
 }
 
-/// Sends all of these at once, without names. They are done in order; after a failure
-/// in a transaction the rest fails too.
+/// Sends all statements at once, without names. They run in order; after a failure in a transaction the rest
+/// fails too.
 pub(super) async fn run_all(
     client: &Client,
     statements: &[Statement],

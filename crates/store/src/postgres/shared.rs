@@ -23,13 +23,13 @@ use crate::{Outage, PostgresOptions, TaskChange, metered};
 #[derive(Debug, Default)]
 pub(super) struct Committed {
     pub(super) changes: Vec<Change>,
-    /// Of the rows of these tasks.
+    /// Version of the rows written by the transaction, if known.
     pub(super) version: Option<Version>,
     pub(super) waiting: i64,
     pub(super) bytes: i64,
 }
 
-/// One instance for each handle.
+/// The shared state; one instance for each store handle.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: PostgresOptions,
@@ -62,9 +62,11 @@ impl Shared {
         }
     }
 
-    /// Shows what a commit has changed, whose transaction began then.
+    /// Shows the changes of a commit to this process and announces them to others; `begun` is the start of its
+    /// transaction.
     pub(super) fn publish(&self, committed: Committed, begun: Begun) {
         metered::committed(&committed.changes);
+        // The cache before the signals, so that a client that wakes finds the new state.
         self.summed.follow(committed.waiting, committed.bytes);
         self.cache.put_all(&committed.changes, begun);
         self.runs.follow(&committed.changes, committed.version);
@@ -74,10 +76,12 @@ impl Shared {
             hints = hints.or(change.hints());
         }
         self.signals.wake(hints);
-        // The news make other processes forget what they know of unfinished tasks.
-        let had_ended =
-            |change: &&Change| change.before.as_ref().is_some_and(|one| one.is_terminal());
-        let remembered = committed.changes.iter().filter(had_ended);
+        // Two lists for other processes. They keep ended tasks even during an outage, so a change of one (a
+        // deletion, an expiry) names it. For unfinished tasks the news are enough.
+        let remembered = committed.changes.iter().filter(|change| {
+            let before = change.before.as_ref();
+            before.is_some_and(|before| before.is_terminal())
+        });
         let news = committed.changes.iter().filter(|change| change.is_news());
         let news: Vec<TaskId> = news.map(|change| change.id).collect();
         for id in &news {
@@ -143,8 +147,8 @@ impl Summed {
     /// The sums, if they are recent enough.
     pub(super) fn fresh(&self) -> Option<Totals> {
         let last = self.last();
-        let is_fresh = |read: Duration| self.clock.steady().saturating_sub(read) < self.age_max;
-        last.read.is_some_and(is_fresh).then_some(last.totals)
+        let age = self.clock.steady().saturating_sub(last.read?);
+        (age < self.age_max).then_some(last.totals)
     }
 
     /// Queries them.
@@ -177,15 +181,16 @@ impl Summed {
     }
 }
 
-/// Tasks that are kept; with more all are forgotten, and read when they are needed.
+/// Maximum number of remembered tasks; beyond it all are forgotten, and read again when needed.
 const KEPT_MAX: usize = 4_096;
 
-/// Records by their ids.
+/// Running tasks that this process has claimed or renewed, with the versions of their rows. A claim has to
+/// know what its worker runs: it reads ids and versions, and only the records that are missing here.
 #[derive(Debug, Default)]
 pub(super) struct Runs(Mutex<HashMap<TaskId, (Version, Arc<Record>)>>);
 
 impl Runs {
-    /// Follows a commit of this process.
+    /// Applies a commit of this process.
     pub(super) fn follow(&self, changes: &[Change], version: Option<Version>) {
         let mut kept = self.kept();
         for change in changes {
@@ -208,7 +213,7 @@ impl Runs {
         (*known == version).then(|| record.clone())
     }
 
-    /// Forgets all: another server may use the versions for other rows.
+    /// Forgets all tasks: another server may use the same versions for other rows.
     pub(super) fn clear(&self) {
         self.kept().clear();
     }

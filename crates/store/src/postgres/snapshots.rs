@@ -84,7 +84,7 @@ impl Snapshots {
         let is_early = held.is_some();
         let _held = match held {
             Some(held) => held,
-            // The others wait for it.
+            // All callers that need a new reading wait here for the first one, and then use its result.
             None => self.reading.clone().lock_owned().await,
         };
         if !is_early && !matches!(self.age(shared), Age::Old) {
@@ -104,11 +104,15 @@ impl Snapshots {
         let Some(Taken { since, took }) = last.as_ref().filter(|_| !age_max.is_zero()) else {
             return Age::Old;
         };
+        // A queue that takes 2 s to read is read every 20 s, whatever the setting: the database spends at most
+        // a tenth of a connection on positions.
         let (age, age_max) = (since.elapsed(), age_max.max(REST * *took));
-        match () {
-            () if age < age_max / 2 => Age::Young,
-            () if age < age_max => Age::Middle,
-            () => Age::Old,
+        if age < age_max / 2 {
+            Age::Young
+        } else if age < age_max {
+            Age::Middle
+        } else {
+            Age::Old
         }
     }
 
@@ -117,19 +121,17 @@ impl Snapshots {
     }
 }
 
-/// Asks for the heads of the projects' lines: by the index of each model's line, so that the work
-/// does not grow with the queue. The recursion goes through the models of a project.
+/// The query for the heads of the projects' lines. It uses the index of each model's line, so that the work
+/// does not grow with the queue.
 fn ask() -> Statement {
     let columns =
         "p.name, p.turn, t.id, t.seq, t.model, t.cost, t.place, t.progress, q.turn_now, t.priority";
-    let line = |place: i16| {
-        let next = |condition: &str| {
-            format!(
-                "(SELECT model FROM tasks WHERE project = p.name AND place = {place} {condition} \
-                 ORDER BY model LIMIT 1)"
-            )
-        };
-        let (first, others) = (next(""), next("AND model > m.model"));
+    // The recursion is a loose index scan (<https://wiki.postgresql.org/wiki/Loose_indexscan>): the first
+    // model of a project, then each time the next greater one. DISTINCT would read all waiting tasks.
+    let lines = [1, 2].map(|place: i16| {
+        let next = format!("SELECT model FROM tasks WHERE project = p.name AND place = {place}");
+        let first = format!("({next} ORDER BY model LIMIT 1)");
+        let others = format!("({next} AND model > m.model ORDER BY model LIMIT 1)");
         format!(
             "(SELECT {columns} FROM queue q CROSS JOIN (\
                SELECT name, turn, least($1 / count(*) OVER () + 1, $2) AS each FROM projects \
@@ -141,15 +143,15 @@ fn ask() -> Statement {
                SELECT * FROM tasks WHERE project = p.name AND model = m.model AND place = {place} \
                ORDER BY priority, seq LIMIT p.each) t)"
         )
-    };
-    // Few at a time are fetched or run.
-    let few = |place: i16| {
+    });
+    // Few tasks at a time are fetched or run, so these need no lines.
+    let few = [3, 4].map(|place: i16| {
         format!(
             "(SELECT {columns} FROM queue q CROSS JOIN tasks t JOIN projects p ON p.name = t.project \
              WHERE t.place = {place} LIMIT $1)"
         )
-    };
-    Statement::new([line(1), line(2), few(3), few(4)].join(" UNION ALL "))
+    });
+    Statement::new([lines, few].concat().join(" UNION ALL "))
 }
 
 async fn read(reader: &Reader) -> Result<QueueSnapshot, StoreError> {
@@ -183,7 +185,7 @@ async fn read(reader: &Reader) -> Result<QueueSnapshot, StoreError> {
                 id,
                 project,
                 place: QueuePlace {
-                    // Of a later program one may be unknown.
+                    // A later program may have stored one that is unknown here.
                     priority: Priority::from_rank(row.try_get(9).map_err(Fault::from)?)
                         .unwrap_or_default(),
                     seq: number(3)?,

@@ -3,6 +3,7 @@
 use std::error::Error as _;
 use std::future::Future;
 use std::io;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,6 +23,7 @@ use crate::OpenError;
 pub(super) fn advice(error: &tokio_postgres::Error) -> Option<&'static str> {
     let mut cause = error.source();
     while let Some(one) = cause {
+        // The driver has no other way to tell this error from the rest.
         if one.to_string() == "server does not support TLS" {
             return Some(
                 "switch `ssl` on in PostgreSQL, or remove `sslmode` from the address where the network is safe",
@@ -32,7 +34,7 @@ pub(super) fn advice(error: &tokio_postgres::Error) -> Option<&'static str> {
             inner.and_then(|inner| inner.downcast_ref())
         {
             return Some(match why {
-                // The latter if an authority of the same name has another key.
+                // A bad signature results if the trusted authority has the same name but another key.
                 CertificateError::UnknownIssuer | CertificateError::BadSignature => {
                     "name the certificate of the authority that signed the server's with `sslrootcert` in the address"
                 }
@@ -48,6 +50,11 @@ pub(super) fn advice(error: &tokio_postgres::Error) -> Option<&'static str> {
     None
 }
 
+fn refused(file: &Path, error: &dyn std::fmt::Display) -> OpenError {
+    let text = format!("the certificates in {}: {error}", file.display());
+    OpenError::Unavailable(text.into())
+}
+
 /// Makes encrypted connections to servers whose certificate is trusted.
 #[derive(Clone)]
 pub(super) struct Tls(Arc<ClientConfig>);
@@ -59,17 +66,13 @@ impl Tls {
         match &address.roots {
             None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
             Some(file) => {
-                let refused = |error: Box<dyn std::error::Error + Send + Sync>| {
-                    let text = format!("the certificates in {}: {error}", file.display());
-                    OpenError::Unavailable(text.into())
-                };
                 let found = CertificateDer::pem_file_iter(file);
-                for one in found.map_err(|error| refused(error.into()))? {
-                    let one = one.map_err(|error| refused(error.into()))?;
-                    roots.add(one).map_err(|error| refused(error.into()))?;
+                for one in found.map_err(|error| refused(file, &error))? {
+                    let one = one.map_err(|error| refused(file, &error))?;
+                    roots.add(one).map_err(|error| refused(file, &error))?;
                 }
                 if roots.is_empty() {
-                    return Err(refused("there are none".into()));
+                    return Err(refused(file, &"there are none"));
                 }
             }
         }

@@ -27,7 +27,8 @@ use crate::{
     StoreError, SweepRequest, Usage,
 };
 
-/// Maximum time without a write by a lane's process; then the sweep forgets the lane's row.
+/// Time without a write after which the sweep removes a lane's row. A week, since a process may look up the
+/// outcome of its last commit after a long outage.
 const LANES_KEPT_MS: u64 = 7 * 24 * 60 * 60 * 1000;
 
 impl TransactionFault for Fault {
@@ -80,7 +81,7 @@ impl Transaction for Batch<'_> {
         Ok(Batch::apply(self, before, event))
     }
 
-    /// Rows that were loaded can be read.
+    /// Always applies the event: rows that were loaded can be read.
     fn expect_unless_damaged(&mut self, before: &Arc<Record>, event: Event) -> Done<bool> {
         self.expect(before, event)?;
         Ok(true)
@@ -125,16 +126,14 @@ impl Transaction for Batch<'_> {
 
     fn load(&self, project: &str) -> Load {
         let own = self.projects.get(project).cloned().unwrap_or_default();
-        let sum = |of: fn(&Sums) -> i64| {
-            let sum = of(&own.stored).saturating_add(of(&own.added));
-            u64::try_from(sum).unwrap_or(0)
-        };
+        // The sums of the project are exact: its row is locked, and the additions of this transaction count.
+        // The totals over all projects may be a second old, since a lock for all would serialise submits.
         Load {
             waiting: self.totals.waiting,
-            unfinished: sum(|sums| sums.unfinished),
+            unfinished: sum(own.stored.unfinished, own.added.unfinished),
             own: Usage {
-                bytes: sum(|sums| sums.bytes),
-                tasks: sum(|sums| sums.tasks),
+                bytes: sum(own.stored.bytes, own.added.bytes),
+                tasks: sum(own.stored.tasks, own.added.tasks),
             },
             bytes: self.totals.bytes,
         }
@@ -151,6 +150,7 @@ impl Transaction for Batch<'_> {
             fingerprint: idempotency.fingerprint.to_vec(),
             task: record.task.id,
         };
+        // Stored twice: `new` is written at the end, `bindings` answers a repeated submit in this transaction.
         self.new.bindings.push(NewBinding {
             project: project.clone(),
             key: key.clone(),
@@ -218,6 +218,9 @@ impl Transaction for Batch<'_> {
     }
 
     async fn running(&mut self, lease_ms: u64) -> Done<Vec<Arc<Record>>> {
+        // All running tasks are needed to judge one (which ones ran beside it), but only if any lease has
+        // ended: the second condition keeps the usual sweep from reading them. No locks: most leases are
+        // fine, and locking their rows would hold up renewals.
         let text = format!(
             "SELECT {} FROM tasks t WHERE place = 4 \
              AND EXISTS (SELECT 1 FROM tasks WHERE place = 4 \
@@ -239,20 +242,17 @@ impl Transaction for Batch<'_> {
         mut lost: Vec<Arc<Record>>,
     ) -> Done<HashMap<TaskId, Arc<Record>>> {
         let now_ms = self.now.lease_ms;
-        // The lease of a live worker that seems too long: an operator is changing
-        // `worker.lease_seconds`, and this worker has the longer one.
-        let worker_ahead = |record: &Record| {
-            let lease = record.lease.as_ref().filter(|lease| lease.ends_ms > now_ms);
-            lease.map(|lease| lease.worker.clone())
-        };
-        if lost.iter().any(|record| worker_ahead(record).is_some()) {
+        // Leases that seem too long count as lost, in case the server's clock was set back. But if the
+        // worker is alive, an operator is only changing `worker.lease_seconds`, and this worker still has
+        // the longer setting: its lease is good.
+        if lost.iter().any(|one| worker_ahead(one, now_ms).is_some()) {
             let workers = announced(Self::DIALECT);
             let found = Transaction::query(self, workers.query).await?;
             let found = found.iter().map(workers.read);
             let mut living = found.collect::<Result<Vec<_>, _>>()?;
             living.retain(|worker| worker.is_living(&self.now));
             lost.retain(|record| {
-                let worker = worker_ahead(record);
+                let worker = worker_ahead(record, now_ms);
                 worker.is_none_or(|worker| !living.iter().any(|one| one.id == worker))
             });
         }
@@ -266,6 +266,8 @@ impl Transaction for Batch<'_> {
         );
         let ids = lost.iter().map(|record| record.task.id.to_string());
         let locked = Statement::new(text).texts(ids.collect());
+        // Skips rows that another transaction has locked: their worker is renewing or ending them now. The
+        // rows are compared again under the lock, since the first reading took none.
         let locked = Batch::load(self, locked).await?;
         for judged in lost.iter().filter(|one| locked.contains(&one.task.id)) {
             let now = Batch::find(self, judged.task.id)?;
@@ -334,17 +336,16 @@ impl Transaction for Batch<'_> {
                 number: row.try_get::<_, i64>("seq")?.unsigned_abs(),
             };
             let record = Batch::find(self, id).ok().flatten();
-            let is_meant = |record: &Arc<Record>| {
+            let record = record.filter(|record| {
                 let ended_at_ms = record.task.finished_at_ms;
                 ended_at_ms.is_some_and(|at_ms| request.is_meant(at_ms))
-            };
-            found.push((place, record.filter(is_meant)));
+            });
+            found.push((place, record));
         }
         Ok(found)
     }
 
-    /// Forgets the rows of lanes of processes that are gone, by the server's clock, which stamps
-    /// them.
+    /// Removes the rows of lanes whose processes are gone, by the server's clock, which stamps them.
     async fn sweep_own(&mut self) -> Done<()> {
         let forget = "DELETE FROM lanes WHERE id IN (SELECT id FROM lanes \
                       WHERE at_ms < (extract(epoch FROM clock_timestamp()) * 1000)::bigint - $1 LIMIT 100 \
@@ -360,6 +361,17 @@ impl Transaction for Batch<'_> {
         let next = Statement::new(next).int(count as u64);
         numbers(&Batch::query(self, next).await?)
     }
+}
+
+/// A stored sum with an addition; zero if damage made it negative.
+fn sum(stored: i64, added: i64) -> u64 {
+    u64::try_from(stored.saturating_add(added)).unwrap_or(0)
+}
+
+/// The worker of a lease that ends after `now_ms`.
+fn worker_ahead(record: &Record, now_ms: u64) -> Option<&str> {
+    let lease = record.lease.as_ref().filter(|lease| lease.ends_ms > now_ms);
+    lease.map(|lease| &*lease.worker)
 }
 
 /// Removes the row of a task that this version cannot read; it states its charge.
@@ -379,15 +391,13 @@ async fn remove_unreadable(
     );
     let mut removed = None;
     for row in batch.change(remove).await? {
-        let one = |at: usize| -> Done<i64> {
-            let counts: Option<bool> = row.try_get(at)?;
-            Ok(-i64::from(counts.unwrap_or(false)))
-        };
+        // `place` is null for ended tasks, and so is every comparison with it.
+        let is_waiting: Option<bool> = row.try_get(3)?;
         let sums = Sums {
             bytes: -row.try_get::<_, i64>(1)?,
-            tasks: one(2)?,
-            waiting: one(3)?,
-            unfinished: one(4)?,
+            tasks: -i64::from(row.try_get::<_, bool>(2)?),
+            waiting: -i64::from(is_waiting.unwrap_or(false)),
+            unfinished: -i64::from(row.try_get::<_, bool>(4)?),
         };
         batch.add_sums(row.try_get(0)?, sums);
         removed = Some(files(row.try_get(5)?));
