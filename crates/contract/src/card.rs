@@ -1,6 +1,8 @@
 //! Model cards: each model is one declarative record. Validation, `GET /v1/models`, the OpenAPI
 //! document and the table in the docs derive from it; no other code depends on a particular model.
-//! [`crate::record`] defines the file format of a card.
+//!
+//! Cards are TOML records ([`CardRecord`]). The built-in ones (`crates/contract/cards`) and those of an
+//! operator's configuration (`[[models]]`) have the same format and pass the same checks.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -177,6 +179,8 @@ impl Capabilities {
 
     /// The default resolution: 720p, or else the smallest one that `fits`.
     pub(crate) fn resolution_default(&self, fits: impl Fn(Resolution) -> bool) -> Resolution {
+        // 720p is the documented default. A model without it gets the cheaper neighbour, not the
+        // larger one.
         let mut wished = [Resolution::P720, Resolution::P480, Resolution::P1080].into_iter();
         wished.find(|one| fits(*one)).unwrap_or(Resolution::P720)
     }
@@ -194,6 +198,8 @@ impl Capabilities {
         let resolution = self.resolution_default(|one| self.offers(one));
         let listed = resolution.size(self.ratio_default(resolution));
         match self.sizes.first() {
+            // A card with sizes of its own, such as the native sizes of a model: none of them is
+            // listed.
             Some(first) if !self.sizes.contains(&listed) => *first,
             _ => listed,
         }
@@ -238,6 +244,8 @@ impl Catalog {
             .iter()
             .flat_map(|card| std::iter::once(&card.id).chain(&card.aliases))
         {
+            // An alias may not be another model's identifier either: a request would mean two
+            // models.
             if !seen.insert(name) {
                 return Err(CatalogError::NameTwice(name.clone()));
             }
@@ -461,6 +469,7 @@ impl CardRecord {
             let lengths: BTreeSet<u32> = lengths.iter().copied().collect();
             can.seconds_min = lengths.first().copied().unwrap_or(can.seconds_min);
             can.seconds_max = lengths.last().copied().unwrap_or(can.seconds_max);
+            // The list is sorted, so its ends are in range exactly if all of it is.
             within("seconds", can.seconds_min, SECONDS_MIN)?;
             within("seconds", can.seconds_max, SECONDS_MIN)?;
             can.seconds = Some(lengths.into_iter().collect());
@@ -479,7 +488,11 @@ impl CardRecord {
     }
 
     fn features(&self, base: &Capabilities, engine: Features) -> Result<Features, CardError> {
+        // With `"auto"` the engine chooses the length, and no code checks its choice against the
+        // card. So the card must allow every length that any engine may choose.
         let any_length = (SECONDS_MIN..=SECONDS_MAX).all(|length| base.makes(length));
+        // Without a table the card silently follows its engine. With one, each named feature is a
+        // promise to clients: an engine that lacks it is a mistake in the configuration.
         let Some(wanted) = self.features else {
             let mut can = base.features.restricted_to(engine);
             can.auto_duration &= any_length;
@@ -532,8 +545,10 @@ fn check_list<T: Ord + ToString>(name: &'static str, list: &[T]) -> Result<(), C
 
 /// Whether frames of this size can be encoded; only such sizes were tested.
 fn is_servable(size: Size) -> bool {
-    let side = |pixels: u32| pixels.is_multiple_of(2) && (SIDE_MIN..=SIDE_MAX).contains(&pixels);
-    side(size.width) && side(size.height) && size.pixels() <= PIXELS_MAX
+    let has_good_sides = [size.width, size.height]
+        .iter()
+        .all(|side| side.is_multiple_of(2) && (SIDE_MIN..=SIDE_MAX).contains(side));
+    has_good_sides && size.pixels() <= PIXELS_MAX
 }
 
 fn check_features(can: Features) -> Result<(), CardError> {
@@ -541,6 +556,8 @@ fn check_features(can: Features) -> Result<(), CardError> {
     if can.last_frame && !can.first_frame {
         return Err(CardError::Needs("last_frame", "first_frame"));
     }
+    // Sound accompanies reference images in a request; a model that takes sound alone could never
+    // get any.
     if can.reference_audios_max > 0 && can.reference_images_max == 0 {
         let (audios, images) = ("reference_audios_max", "reference_images_max");
         return Err(CardError::Needs(audios, images));

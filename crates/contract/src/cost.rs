@@ -1,5 +1,7 @@
-//! The estimated work of a task, for fair turns and for estimated waiting times. The estimate uses
-//! the spec alone: it compares tasks and measures nothing.
+//! The size of a task by two measures: the estimated work for an engine, for fair turns and waiting
+//! times, and the bytes that the task takes in a list. Both use the task alone: they compare tasks and
+//! measure nothing. Pages are limited by bytes, since a hundred tasks may have a hundred words or several
+//! megabytes.
 
 use crate::size::{AspectRatio, Resolution, Size};
 use crate::spec::{FrameSize, Inputs, Seconds, VideoSpec};
@@ -26,6 +28,7 @@ impl VideoSpec {
         };
         let fps = if self.draft { DRAFT_FPS } else { FPS };
         let pixels = self.cost_size().pixels();
+        // 5 s of 1280x720 at 24 fps: 921,600 x 5 x 24 / 1,000,000 = 110.
         let rendered = pixels.saturating_mul(seconds).saturating_mul(fps) / 1_000_000;
         let references = self.inputs.references().len() as u64;
         rendered

@@ -112,6 +112,8 @@ fn into_edit(
         let message = "None of the served models edits videos.";
         return Err(Refusal::new(ErrorCode::UnsupportedOperation, message));
     };
+    // These endpoints have their own names for the source. Taking both would need a rule for two
+    // that differ.
     if sent.contains_key("edit_task_id") {
         let message =
             "Unknown parameter: 'edit_task_id'. Name the source with 'video' or in the path.";
@@ -121,6 +123,8 @@ fn into_edit(
             message,
         ));
     }
+    // OpenAI's clients may send no model with an edit. The first one that edits is the default, so
+    // the order of the configuration decides.
     if sent.get("model").is_none_or(Value::is_null) {
         sent.insert("model".to_owned(), Value::String(editor.id.clone()));
     }

@@ -1,4 +1,5 @@
-//! Reads the fields of a request from JSON values and from a form's text. Refuses wrong types;
+//! Reads the fields of a request from JSON values and from a form's text. Refuses wrong types, and
+//! unknown names with a hint: our name for another service's field, or the most similar known name.
 //! [`crate::ranges`] checks the values.
 
 use std::collections::BTreeMap;
@@ -167,6 +168,7 @@ fn whole(value: &Value) -> Option<i64> {
     if let Some(whole) = number.as_i64() {
         return Some(whole);
     }
+    // Above `i64::MAX`. The exact number does not matter, only that it is whole and out of range.
     if number.is_u64() {
         return Some(i64::MAX);
     }
@@ -200,6 +202,7 @@ fn seconds(name: &str, value: Value) -> Result<SecondsField, Refusal> {
         _ => return Err(wrong_type(name, "an integer or a numeric string")),
     };
     Ok(match field {
+        // -1 is documented as another spelling of "auto".
         SecondsField::Number(-1) => SecondsField::Auto,
         other => other,
     })
@@ -365,6 +368,7 @@ pub(crate) fn unknown_field(
     name: &str,
     known: impl Iterator<Item = &'static str> + Clone,
 ) -> Refusal {
+    // The name comes from the client: quote only its beginning, whatever its length.
     let shown: String = name.chars().take(64).collect();
     let plain = plain(&shown);
     let peer = PEERS.iter().find(|(words, _)| words.contains(&&*plain));
@@ -391,6 +395,8 @@ fn nearest(
 ) -> Option<&'static str> {
     let same = names.clone().find(|known| plain(known) == plain_name);
     same.or_else(|| {
+        // Up to a third of the known name may differ: "promt" leads to "prompt", but a word of
+        // another meaning leads to nothing.
         let all = names.map(|known| (edit_distance(known, shown), known));
         let (distance, known) = all.min()?;
         (distance <= known.len().div_ceil(3)).then_some(known)
@@ -400,6 +406,7 @@ fn nearest(
 /// Levenshtein's distance in characters.
 fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
+    // One row of the usual matrix; `diagonal` is the value that the last step overwrote.
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {
         let mut diagonal = row[0];

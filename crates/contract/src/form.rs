@@ -29,6 +29,8 @@ impl Form {
                 "an object of strings without objects in it",
             ));
         }
+        // A form has only text, so this word stands for JSON's null. A prompt may be the word
+        // itself, so prose is never absent by its text.
         if text == "null" && kind(field) != Some(Kind::Prose) && index.is_none() {
             return self.insert_once(name, Value::Null);
         }
@@ -113,6 +115,8 @@ fn read(field: &str, kind: Kind, text: String) -> Result<Value, Refusal> {
         },
         Kind::Pairs | Kind::InputReference => match json::object(text.as_bytes(), |_| Ok(())) {
             Ok(object) => Value::Object(object),
+            // Text that is no object. As a string it is refused as a wrong type, in the words of
+            // the field.
             Err(refusal) if refusal.code == ErrorCode::InvalidJson => Value::String(text),
             Err(refusal) => {
                 return Err(Refusal {

@@ -57,10 +57,15 @@ impl TaskId {
     /// it is `newest` plus a random 32-bit number, so that it cannot be guessed.
     #[must_use]
     pub const fn following(self, newest: Self) -> Self {
+        // Example: two processes with clocks 3 ms apart accept tasks of one project. The slower one
+        // draws an id that sorts before the newest; it takes the newest plus a random number
+        // instead, at most a few milliseconds ahead of its clock.
         let is_absurd = (newest.0 >> 80) > (self.0 >> 80) + ID_AHEAD_MS_MAX as u128;
         if self.0 > newest.0 || is_absurd {
             return self;
         }
+        // Carries from the random bits into the milliseconds only after 2^48 such steps on average,
+        // and then the id is one millisecond late.
         Self(newest.0.wrapping_add(1 + (self.0 & 0xffff_ffff)))
     }
 }
@@ -71,6 +76,7 @@ pub const ID_AHEAD_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // On the stack: an id is written several times for each answer.
         let mut text = [0_u8; PREFIX.len() + DIGITS];
         let (prefix, digits) = text.split_at_mut(PREFIX.len());
         prefix.copy_from_slice(PREFIX.as_bytes());

@@ -1,8 +1,8 @@
 //! Parses a JSON object strictly: valid UTF-8, no duplicate names at any level, bounded depth
 //! (`serde_json` stops at 128) and a bounded number of values. Reading ends where a bound is
 //! reached, so that a hostile body costs no more than a large honest one. Error messages quote
-//! nothing of the input but the beginning of names. A byte order mark of UTF-8, which some programs
-//! of Windows put before every text, is passed over.
+//! nothing of the input but the beginning of names. Skips a byte order mark of UTF-8, which some
+//! Windows programs put before every text.
 
 use std::fmt;
 
@@ -15,11 +15,11 @@ use crate::error::{ErrorCode, Refusal};
 use crate::limits::JSON_VALUES_MAX;
 
 /// Reads `text` as one JSON object whose names `check_name` accepts. Reading stops at the first
-/// name that it refuses, unless the value is `null`, and at [`JSON_VALUES_MAX`] values: what a
-/// client sends beyond that costs nothing.
+/// name that it refuses, unless the value is `null`, and at [`JSON_VALUES_MAX`] values: the rest of
+/// the body costs nothing.
 ///
 /// # Errors
-/// `invalid_json`, with the position; `invalid_value` for too many values; what `check_name` says.
+/// `invalid_json`, with the position; `invalid_value` for too many values; the error of `check_name`.
 pub(crate) fn object(
     text: &[u8],
     check_name: fn(&str) -> Result<(), Refusal>,
@@ -38,6 +38,7 @@ pub(crate) fn object(
         bounds: &mut bounds,
         check_name,
     });
+    // A bound ends the reading by an error of serde, which cannot carry a refusal: `bounds` does.
     let fields = fields.map_err(|error| bounds.refusal.unwrap_or_else(|| refusal(&error)))?;
     reader.end().map_err(|error| refusal(&error))?;
     Ok(fields)
@@ -67,7 +68,7 @@ fn refusal(error: &serde_json::Error) -> Refusal {
     Refusal::new(ErrorCode::InvalidJson, message)
 }
 
-/// What the values read so far leave, and why reading stopped before the end.
+/// The number of values that may still be read, and the refusal that stopped the reading.
 struct Bounds {
     values_left: usize,
     refusal: Option<Refusal>,
@@ -116,6 +117,8 @@ impl<'de> Visitor<'de> for Fields<'_> {
                 Err(refusal) => {
                     bounds.count(&name)?;
                     // `null` means absent; of any other value nothing is read.
+                    // `()` reads `null` and nothing else. An array of a million items under an
+                    // unknown name fails at its first byte.
                     if let Err(error) = map.next_value::<()>() {
                         bounds.refusal = Some(refusal);
                         return Err(error);

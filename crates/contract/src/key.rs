@@ -20,7 +20,8 @@ impl KeyText {
     ///
     /// `None` if too few of the 64 bytes were usable (less than once in 10^20): draw again.
     pub fn from_random(random: &[u8; 64]) -> Option<Self> {
-        // 248 is the largest multiple of 62 in a byte.
+        // 248 is the largest multiple of 62 in a byte: without the bytes above, all characters are equally
+        // likely.
         let usable = random.iter().filter(|byte| **byte < 248);
         let secret: String = usable
             .take(SECRET_CHARS)
@@ -76,6 +77,8 @@ fn is_well_formed(text: &str) -> bool {
 
 /// CRC-32 (ISO-HDLC, as in zip) of the secret in base 62, most significant digit first.
 fn checksum(secret: &str) -> [u8; CHECKSUM_CHARS] {
+    // The scheme of GitHub's tokens: a checksum lets scanners for leaked secrets recognise a key
+    // without asking this service, and refuses typos without a query.
     let mut rest = crc32fast::hash(secret.as_bytes());
     let mut digits = [b'0'; CHECKSUM_CHARS];
     for digit in digits.iter_mut().rev() {

@@ -2,6 +2,8 @@
 //! with [`TABLE`]. Limits that an operator may change are configuration, whose defaults refer to
 //! this file.
 
+// Constants for code, rows for the documents: a limit that is not in the table does not exist, and
+// a test compares the table with the page.
 macro_rules! limits {
     ($($name:ident: $kind:ty = $value:expr, $unit:literal, $meaning:literal;)*) => {
         $(#[doc = $meaning] #[doc = concat!("\n\nUnit: ", $unit, ".")] pub const $name: $kind = $value;)*

@@ -1,5 +1,6 @@
 //! Specs that derive from an earlier task: the final of a draft, and the edit of a video. The
-//! caller has looked the task up in its own project; unusable tasks are refused with a code.
+//! caller has looked the task up in its own project; unusable tasks are refused with a code. A task of
+//! another project is refused like one that does not exist.
 
 use crate::error::{ErrorCode, Refusal};
 use crate::size::Size;
@@ -26,6 +27,8 @@ pub fn final_spec(draft: Option<&Task>, model: &str, now_ms: UnixMs) -> Result<V
     if !task.spec.draft {
         return refuse("That task is not a draft.");
     }
+    // The request names its model as every request does. Another one would have to be refused or
+    // ignored; a final by another model would not look like its draft.
     if task.spec.model != model {
         return refuse("That draft was made by another model.");
     }
@@ -35,6 +38,8 @@ pub fn final_spec(draft: Option<&Task>, model: &str, now_ms: UnixMs) -> Result<V
     Ok(VideoSpec {
         draft: false,
         final_of: Some(task.id),
+        // Same seed and inputs, so that the final looks like the draft. The references of the draft
+        // are kept for this ([`crate::lifecycle::kept_reference_keys`]).
         ..task.spec.clone()
     })
 }
@@ -73,6 +78,7 @@ pub fn edit_spec(
         model: edit.model,
         prompt: edit.prompt,
         negative_prompt: edit.negative_prompt,
+        // Measured values, not those of the source's spec: that may say "auto" or "adaptive".
         seconds: Seconds::Fixed(artifact.duration_seconds.round() as u32),
         frame: FrameSize::Fixed(Size::new(artifact.width, artifact.height)),
         seed: edit.seed,
@@ -88,5 +94,7 @@ pub fn edit_spec(
 }
 
 fn is_expired(task: &Task, now_ms: UnixMs) -> bool {
+    // A task past its time is expired even if no sweep has come by yet: its files may go at any
+    // moment.
     matches!(task.state, State::Expired) || task.expires_at_ms.is_some_and(|end| now_ms >= end)
 }

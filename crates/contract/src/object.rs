@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::error::Failure;
-use crate::error::Warning;
+use crate::error::{Failure, Warning};
 use crate::spec::{FrameSize, Seconds};
-use crate::task::Priority;
-use crate::task::{State, Status, Task};
+use crate::task::{Priority, State, Status, Task};
 use crate::time::UnixMs;
 
 /// A video task as clients see it. Fields without a value are omitted.
@@ -137,6 +135,8 @@ impl VideoObject {
             State::Completed(artifact) => {
                 let links = links(task);
                 object.progress = 100;
+                // Measured values replace the requested ones, which may have been "auto" and
+                // "adaptive".
                 object.seconds = (artifact.duration_seconds.round() as u64).to_string();
                 object.size = format!("{}x{}", artifact.width, artifact.height);
                 object.url = Some(links.video.clone());
@@ -164,6 +164,7 @@ impl VideoObject {
             object: "video",
             model: spec.model.clone(),
             status,
+            // 100 is for completed tasks only, whatever an engine reports.
             progress: task.progress.min(99),
             created_at: seconds_of(task.created_at_ms),
             prompt: spec.prompt.clone(),
@@ -189,6 +190,7 @@ impl VideoObject {
             fail_reason: None,
             draft: spec.draft.then_some(true),
             draft_task_id: spec.final_of.map(|id| id.to_string()),
+            // Two names of one field: ours, and the one that OpenAI's SDKs read.
             remixed_from_video_id: edit.clone(),
             edit_task_id: edit,
             duration: None,

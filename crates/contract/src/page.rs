@@ -31,6 +31,8 @@ impl PageQuery {
                     format!("Unknown parameter: '{shown}'. A list takes after, limit, order.");
                 return Err(Refusal::of(ErrorCode::UnknownParameter, shown, message));
             }
+            // Which of two values a server takes differs between servers; refuse instead of
+            // choosing.
             if seen.insert(name, value).is_some() {
                 return Err(invalid(name, format!("'{name}' was sent more than once.")));
             }

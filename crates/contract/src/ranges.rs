@@ -1,5 +1,6 @@
-//! The ranges of single fields, judged in the order of their table and read with their defaults. Which
-//! fields go together is decided by [`crate::combine`]; support by the model was checked before.
+//! The ranges of single fields, checked in the order of their table and read with their defaults.
+//! [`mod@crate::validate`] decides which fields go together; it has checked before that the model supports
+//! them.
 
 use crate::card::ModelCard;
 use crate::error::{ErrorCode, Refusal};
@@ -31,7 +32,7 @@ pub(crate) struct Ranged {
     resolution: Option<Resolution>,
 }
 
-/// Judges every field in the order of the public table, which is that of [`FIELDS`].
+/// Checks every field in the order of the public table, which is that of [`FIELDS`].
 pub(crate) fn check(
     request: &SubmitRequest,
     card: &ModelCard,
@@ -57,7 +58,7 @@ pub(crate) fn check(
 }
 
 impl Ranged {
-    /// Judges one field, and keeps its value or default.
+    /// Checks one field, and stores its value or default.
     fn judge(
         &mut self,
         field: FieldKey,
@@ -71,7 +72,8 @@ impl Ranged {
             FieldKey::seconds => self.seconds = seconds(request, card)?,
             FieldKey::size => self.size = size(request, card)?,
             FieldKey::resolution => self.resolution = resolution(request, card)?,
-            // With the last of the three that name the frame, the frame. Each was judged alone.
+            // `size`, `resolution` and `aspect_ratio` name the frame together. With the last of them, each has
+            // passed its own check, so the frame is determined here.
             FieldKey::aspect_ratio => {
                 let shape = shape(request)?;
                 self.frame = match self.size {
@@ -102,7 +104,8 @@ impl Ranged {
             FieldKey::edit_strength => self.strength = strength(request)?,
             FieldKey::metadata => check_metadata(request)?,
             FieldKey::priority => self.priority = priority(request)?,
-            // Every value of the right type is in range: the model was found before, URLs are judged afterwards.
+            // Every value of the right type is in range: the model was found before, and URLs are checked
+            // afterwards.
             FieldKey::model
             | FieldKey::input_reference
             | FieldKey::first_frame
@@ -127,6 +130,7 @@ fn invalid(param: &str, message: impl Into<String>) -> Refusal {
 fn prompt(request: &SubmitRequest) -> Result<Option<String>, Refusal> {
     let prompt = trimmed("prompt", request.prompt.as_ref(), PROMPT_CHARS_MAX)?;
     match &prompt {
+        // A final takes the prompt of its draft.
         None if request.draft_task_id.is_none() => Err(missing("prompt")),
         Some(text) if text.is_empty() => Err(invalid("prompt", "'prompt' must not be empty.")),
         _ => Ok(prompt),
@@ -204,10 +208,13 @@ fn frame_of_parts(
         let code = ErrorCode::UnsupportedValue;
         Err(Refusal::of(code, param, message))
     };
+    // A card need not have the default resolution and shape, so the default size is the card's, not
+    // composed of two defaults.
     if (resolution, shape) == (None, None) {
         return Ok(FrameSize::Fixed(can.size_default()));
     }
     let chosen = resolution.unwrap_or_else(|| {
+        // The client named only a shape: choose a resolution that has it.
         can.resolution_default(|one| match shape {
             None => can.offers(one),
             Some(Shape::Ratio(ratio)) => can.has(one, ratio),
@@ -228,6 +235,7 @@ fn frame_of_parts(
     if can.sizes.contains(&size) {
         return Ok(FrameSize::Fixed(size));
     }
+    // Blame the field that the client sent; with both, the one that comes first in the table.
     let param = match resolution {
         Some(_) => "resolution",
         None => "aspect_ratio",

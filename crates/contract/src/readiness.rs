@@ -58,6 +58,7 @@ impl Readiness {
 
     /// The reason why no task runs, if there is one.
     pub fn standstill(&self) -> Option<Standstill> {
+        // The gravest reason first: only a restart helps against it, and the others may pass.
         if self.0.worker_dead.load(Ordering::Acquire) {
             return Some(Standstill::Worker);
         }

@@ -15,7 +15,8 @@ pub fn check(text: &str, param: &str) -> Result<(), Refusal> {
     if text.len() > URL_BYTES_MAX {
         return refuse(&format!("The URL is longer than {URL_BYTES_MAX} bytes."));
     }
-    // Browsers' parsers remove these, so a caller who sends them means another URL.
+    // Parsers drop tabs and line feeds (https://url.spec.whatwg.org/#concept-basic-url-parser), so a
+    // caller who sends them means another URL than the one that would be fetched.
     if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return refuse("The URL contains white space or control characters.");
     }
@@ -77,6 +78,8 @@ pub fn check_port(text: &str, param: &str, ports: &Ports) -> Result<(), Refusal>
 
 /// Whether the authority contains an `@`; parsing leaves no trace of an empty user.
 fn has_user_info(text: &str) -> bool {
+    // By hand, because `https://@host/` parses to a URL without a user. Backslashes count as
+    // slashes, as in the parser.
     let after_scheme = text.split_once(':').map_or("", |(_, rest)| rest);
     let authority = after_scheme.trim_start_matches(['/', '\\']);
     let end = authority

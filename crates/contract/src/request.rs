@@ -21,7 +21,7 @@ use crate::fields::{
 };
 use crate::json;
 
-/// The rules for a field. [`crate::combine`] checks them.
+/// The rules for a field. [`mod@crate::validate`] checks them.
 #[derive(Clone, Copy)]
 pub(crate) struct Rules {
     /// Whether a model takes the field.
@@ -122,6 +122,9 @@ impl fmt::Debug for Field {
 }
 
 /// Makes [`SubmitRequest`], [`FieldKey`], the parser and [`FIELDS`] of rows `name: TYPE = READER, RULES;`.
+//
+// One table instead of a struct, a parser, rules and a schema that would have to agree. The places that
+// need more than a row says (a field's range) match on `FieldKey`, and do not compile without a new field.
 macro_rules! request_fields {
     ($($(#[doc = $about:literal])+ $(#[schema($($schema:tt)+)])? $(#[serde($($serde:tt)+)])?
        $name:ident: $value:ty = $reader:ident, $rules:expr;)+) => {
@@ -320,9 +323,12 @@ impl SubmitRequest {
     /// # Errors
     /// `invalid_type` or `unknown_parameter`, in this order.
     pub fn from_fields(mut sent: Map<String, Value>) -> Result<Self, Refusal> {
+        // `null` means absent, even for an unknown name: clients serialise their unset fields like
+        // that.
         sent.retain(|_, value| !value.is_null());
         let request = take(&mut sent)?;
-        // The least by name, so that the answer does not depend on how the map is ordered.
+        // Several unknown names: report the first by name. The order of the map depends on a feature of
+        // serde_json that any crate of the build may enable.
         match sent
             .keys()
             .filter(|name| !NEVER_SUPPORTED.contains(&name.as_str()))
@@ -351,6 +357,9 @@ impl SubmitRequest {
     /// # Errors
     /// `invalid_value` if a field cannot be serialised, which never happens to a parsed request.
     pub fn fingerprint(&self) -> Result<[u8; 32], Refusal> {
+        // Fields are serialised in the order of the table, and maps by key, so equal requests have
+        // equal bytes. Absent fields of newer versions are left out: the fingerprints that a store
+        // holds stay valid.
         let normal = serde_json::to_vec(self)
             .map_err(|_| Refusal::new(ErrorCode::InvalidValue, "the request cannot be written"))?;
         Ok(Sha256::digest(normal).into())

@@ -53,17 +53,19 @@ impl FromStr for Size {
 
     fn from_str(text: &str) -> Result<Self, SizeSyntax> {
         let (width, height) = text.split_once('x').ok_or(SizeSyntax)?;
-        let side = |digits: &str| -> Result<u32, SizeSyntax> {
-            let plain = (1..=5).contains(&digits.len())
-                && digits.bytes().all(|byte| byte.is_ascii_digit())
-                && !digits.starts_with('0');
-            if !plain {
-                return Err(SizeSyntax);
-            }
-            digits.parse().map_err(|_| SizeSyntax)
-        };
-        Ok(Self::new(side(width)?, side(height)?))
+        Ok(Self::new(parse_side(width)?, parse_side(height)?))
     }
+}
+
+fn parse_side(digits: &str) -> Result<u32, SizeSyntax> {
+    // One spelling for each size: `u32::from_str` also takes `+1280` and `01280`.
+    let plain = (1..=5).contains(&digits.len())
+        && digits.bytes().all(|byte| byte.is_ascii_digit())
+        && !digits.starts_with('0');
+    if !plain {
+        return Err(SizeSyntax);
+    }
+    digits.parse().map_err(|_| SizeSyntax)
 }
 
 impl Serialize for Size {
@@ -125,6 +127,8 @@ impl Resolution {
         let (across, down) = ratio.terms();
         let short = self.short_side();
         if across >= down {
+            // For example 480p at 16:9: 480 x 16 / 9 = 853.3, rounded up to 854. Encoders of 4:2:0
+            // need even sides.
             Size::new((short * across).div_ceil(down).next_multiple_of(2), short)
         } else {
             Size::new(short, (short * down).div_ceil(across).next_multiple_of(2))
@@ -136,6 +140,8 @@ impl Resolution {
         if let Some((_, ratio)) = size.named() {
             return self.size(ratio);
         }
+        // Both sides are scaled by the same ratio and rounded up to even, so the shorter one is
+        // exactly that of the resolution, and the shape is off by less than two pixels.
         let short = u64::from(size.width.min(size.height).max(1));
         let scaled = |side: u32| {
             let exact = u64::from(side) * u64::from(self.short_side());

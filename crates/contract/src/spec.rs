@@ -134,6 +134,7 @@ impl Inputs {
             Self::Text => {}
             Self::Frames { first, last } => {
                 *first = String::new();
+                // Empty, not absent: an edit of the video depends on which inputs it was made from.
                 *last = last.take().map(|_| String::new());
             }
             Self::References { images, audios } => {
@@ -169,6 +170,8 @@ impl VideoSpec {
             return None;
         };
         let small = Resolution::P480.shaped_like(size);
+        // A model with small native sizes may have none below 480p: its draft is as large as its
+        // final.
         let is_smaller = small.pixels() < size.pixels();
         Some(if self.draft && is_smaller {
             small

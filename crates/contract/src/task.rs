@@ -1,12 +1,11 @@
-//! A task: the record that a store keeps, its states, and the allowed transitions. Its types rule
-//! out impossible states: only a completed task has a result, only a failed one has a failure.
+//! A task: its data, its states, the allowed steps between them, and its priority. Its types rule out
+//! impossible states: only a completed task has a result, only a failed one has a failure.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::Failure;
-use crate::error::Warning;
+use crate::error::{Failure, Warning};
 use crate::id::TaskId;
 use crate::spec::VideoSpec;
 use crate::time::UnixMs;
@@ -149,6 +148,8 @@ impl Task {
     /// and waits again still shows `in_progress`.
     pub const fn status(&self) -> Option<Status> {
         match self.state {
+            // A status never goes back: a requeued task has started before, so it stays
+            // `in_progress`.
             State::Waiting if self.started_at_ms.is_none() => Some(Status::Queued),
             State::Waiting | State::Running => Some(Status::InProgress),
             State::Completed(_) => Some(Status::Completed),
@@ -207,7 +208,7 @@ pub struct StoredFile {
 )]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
-// Tasks start in the order of these variants.
+// The derived order is the order in which tasks start: do not reorder the variants.
 pub enum Priority {
     /// Before the project's other tasks.
     High,

@@ -1,5 +1,6 @@
 //! Time as a value: code that needs the time takes a [`Clock`]. The binary holds the machine's
-//! clock; tests use a [`ManualClock`].
+//! clock; tests use a [`ManualClock`]. Wall time is for people and retention, steady time for durations;
+//! dates are in UTC.
 
 use std::fmt;
 use std::ops::Deref;
@@ -107,6 +108,8 @@ impl ManualClock {
 
     /// Lets time pass on both clocks.
     pub fn advance(&self, by_ms: u64) {
+        // Steady first: a reader between the two sees a wall clock that lags, never one that jumped
+        // ahead.
         self.steady.fetch_add(by_ms, Ordering::SeqCst);
         self.wall.fetch_add(by_ms, Ordering::SeqCst);
     }
@@ -179,6 +182,8 @@ pub fn iso_date(time_ms: UnixMs) -> String {
 /// <https://howardhinnant.github.io/date_algorithms.html#civil_from_days>.
 pub fn iso_day(days: u64) -> String {
     let days = days.saturating_add(BEFORE_1970);
+    // Eras of 400 years have the same number of days each, which confines the leap years to one
+    // era.
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era =
         (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -203,6 +208,7 @@ pub fn parse_iso_day(text: &str) -> Option<u64> {
     else {
         return None;
     };
+    // Rejects days that do not exist and other spellings of those that do, such as `2026-1-1`.
     days(year, month, date).filter(|found| iso_day(*found) == text)
 }
 

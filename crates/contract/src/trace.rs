@@ -44,6 +44,8 @@ impl FromStr for TraceContext {
         let (version, trace) = (next(2)?, next(32)?);
         let (span, flags) = (next(16)?, next(2)?);
         let has_more = fields.next().is_some();
+        // A parser must accept later versions as far as it knows them; only this version's length
+        // is fixed (https://www.w3.org/TR/trace-context/#versioning-of-traceparent).
         if version == VERSION_INVALID || (version == 0 && has_more) {
             return Err(TraceSyntax);
         }
@@ -65,6 +67,7 @@ fn number(field: Option<&str>, digits: usize) -> Option<u128> {
     {
         return None;
     }
+    // The check above matters: `from_str_radix` takes a sign and upper-case digits too.
     u128::from_str_radix(field, 16).ok()
 }
 

@@ -1,7 +1,7 @@
 //! Validation: turns a request and the catalog into a [`Submission`], or returns the first error.
 //! The order of the checks is part of the contract: model, fields that the model does not take,
 //! ranges, combinations, URL syntax, total text (syntax, types and unknown fields were checked
-//! before).
+//! before). Looks up nothing: drafts and sources of edits are found by the caller.
 
 use std::collections::BTreeMap;
 
@@ -84,6 +84,7 @@ pub fn validate(
     catalog: &Catalog,
     random_seed: u32,
 ) -> Result<Submission, Refusal> {
+    // The order is documented, and clients see only the first error: do not reorder.
     let card = find_model(request, catalog)?;
     check_supported(request, card)?;
     let ranged = ranges::check(request, card, random_seed)?;
@@ -103,6 +104,7 @@ fn find_model<'c>(request: &SubmitRequest, catalog: &'c Catalog) -> Result<&'c M
         return Err(ranges::missing("model"));
     };
     catalog.find(name).ok_or_else(|| {
+        // No model has a longer name, so no real name is cut.
         let shown: String = name.chars().take(MODEL_CHARS_MAX).collect();
         let known: Vec<&str> = catalog
             .cards()
@@ -187,6 +189,7 @@ pub fn check_ports(request: &SubmitRequest, ports: &Ports) -> Result<(), Refusal
 
 /// Refuses a request whose texts exceed the total limit although each part is within its own.
 fn check_text(request: &SubmitRequest) -> Result<(), Refusal> {
+    // Prompts count as they will be stored, without surrounding white space.
     let prompts = [&request.prompt, &request.negative_prompt];
     let prompts = prompts.into_iter().flatten().map(|text| text.trim().len());
     let pairs = request.metadata.iter().flatten();
@@ -223,6 +226,7 @@ impl Ranged {
                 seed: self.seed,
             })));
         }
+        // Sound is on by default where the model has it.
         let can_sound = card.capabilities.features.audio_output;
         Ok(Intent::New(Box::new(VideoSpec {
             version: SPEC_VERSION,
@@ -263,7 +267,8 @@ fn clash(param: &str, message: impl Into<String>) -> Refusal {
     Refusal::of(ErrorCode::UnsupportedCombination, param, message)
 }
 
-/// Checks every rule in the documented order: fields in the order of their table, then the request as a whole.
+/// Checks which fields exclude or need each other, in the documented order: fields in the order of their
+/// table, then the request as a whole. The error names the field to remove.
 fn check_combinations(request: &SubmitRequest) -> Result<(), Refusal> {
     for field in sent(request) {
         excluded(field, request)?;
@@ -282,7 +287,7 @@ fn sent(request: &SubmitRequest) -> impl Iterator<Item = &'static Field> {
 /// The first of `names` that was sent.
 fn first_sent(request: &SubmitRequest, names: &[&str]) -> Option<&'static str> {
     if names.is_empty() {
-        // As for most fields of every request.
+        // Most fields have no such rule: skip the search, which would look at every field.
         return None;
     }
     sent(request)
@@ -298,6 +303,7 @@ fn excluded(field: &Field, request: &SubmitRequest) -> Result<(), Refusal> {
     Err(clash(
         name,
         match (name, other) {
+            // The usual sentence would be true but puzzling: both mean the same image.
             ("input_reference", "first_frame") => {
                 "'input_reference' is another name of 'first_frame': send one of them.".to_owned()
             }
@@ -336,6 +342,8 @@ fn adaptive_needs_an_image(request: &SubmitRequest) -> Result<(), Refusal> {
 }
 
 fn draft_task_stands_alone(request: &SubmitRequest) -> Result<(), Refusal> {
+    // The field that cannot stay is named, not `draft_task_id`, whose presence says what the client
+    // wants.
     let stranger = sent(request).find(|field| !field.rules.in_final);
     let Some(other) = stranger.filter(|_| request.draft_task_id.is_some()) else {
         return Ok(());

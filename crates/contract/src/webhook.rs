@@ -78,6 +78,7 @@ pub fn signatures(secrets: &[WebhookSecret], id: &str, timestamp_s: u64, body: &
 /// The id of the event for the end of this task. A task ends only once, so the id is unique.
 pub fn event_id(task: TaskId) -> String {
     let text = task.to_string();
+    // One event id per task, whatever the attempt or the process: receivers drop duplicates by it.
     let number = text.split_once('_').map_or("", |(_, number)| number);
     format!("evt_{number}")
 }

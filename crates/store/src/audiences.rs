@@ -226,6 +226,8 @@ impl<B: Backend> Work for B {
         let found = self.find_all(&ids).await?;
         let mut lost = Vec::new();
         for (place, (lease, record)) in leases.iter().zip(found).enumerate() {
+            // An unreadable record is an error for the whole call, not a lost lease: stopping a run
+            // because of a read error would waste it.
             if let Err(how) = Record::judge_lease(record?.as_deref(), lease) {
                 lost.push((place, how));
             }

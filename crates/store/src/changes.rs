@@ -100,6 +100,8 @@ impl Changes {
             // The ring has overwritten changes that this follower had not read. It asks for the
             // state of all its tasks then, so none is missed.
             Err(broadcast::error::RecvError::Lagged(_)) => TaskChange::Unknown,
+            // The store is closed, so no change will come. An error would make followers ask again
+            // at once.
             Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
         }
     }

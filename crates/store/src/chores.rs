@@ -1,4 +1,6 @@
-//! The store's interface for cleaning up: expiry, and work to do elsewhere.
+//! The store for cleaning up: the trait [`Chores`], leased work to do elsewhere, and the requests and
+//! answers of a sweep, which selects the tasks whose time is up. It holds these selections against a
+//! wall clock that was wrong: without a trusted time, only leases end.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +13,8 @@ use crate::present::Present;
 use crate::queue::claiming::Company;
 use crate::{Reads, StoreError};
 
-/// Maximum time until a chore is due: longer than every lease and pause.
+/// Maximum time until a chore is due: longer than every lease and pause. One that seems to be due
+/// later was stamped by a wrong clock, and counts as due.
 pub(crate) const AHEAD_MS_MAX: u64 = 2 * 60 * 60 * 1000;
 /// Lease of the chores that a deletion gives to its caller.
 pub(crate) const DELETION_LEASE_MS: u64 = 60_000;
@@ -175,11 +178,12 @@ pub struct SweepRequest {
     pub waiting_ms_max: Option<u64>,
     /// How long to keep a task that fails in this sweep.
     pub retention_ms: u64,
-    /// How long after its creation to keep a task that cannot be read, so that its end is not known: as long as any.
+    /// How long to keep a task whose row cannot be read, from its creation, since its end is unknown: as
+    /// long as any task.
     pub unreadable_ms: u64,
     /// How long requests for an expired task get 410.
     pub tombstone_ms: u64,
-    /// Maximum number of rows of each kind, so that a sweep never blocks submits for long.
+    /// Maximum number of rows of each kind, which keeps a sweep from blocking submits for long.
     pub batch: usize,
 }
 
@@ -216,15 +220,17 @@ impl SweepRequest {
         let Some(now_ms) = self.due_ms else {
             return leases.into_iter().collect();
         };
+        // `None` if the clock shows a time so early that nothing of this kind can be due.
         let tombstones = now_ms.checked_sub(self.tombstone_ms);
         let keys = now_ms.checked_sub(self.keys_kept_ms);
-        let results = |phase| Some(Part::Results { phase, now_ms });
+        let [completed, failed] =
+            [Phase::Completed, Phase::Failed].map(|phase| Part::Results { phase, now_ms });
         let parts = [
             leases,
             Some(Part::Waiting { now_ms }),
             tombstones.map(|until_ms| Part::Tombstones { until_ms }),
-            results(Phase::Completed),
-            results(Phase::Failed),
+            Some(completed),
+            Some(failed),
             keys.map(|until_ms| Part::Keys { until_ms }),
         ];
         parts.into_iter().flatten().collect()
@@ -238,21 +244,22 @@ impl SweepRequest {
         now: &Present,
     ) -> Vec<(Arc<Record>, Verdict)> {
         let running: Vec<_> = running.collect();
+        // Counted over all running tasks, not only the lost ones of this batch: a dead worker's leases end at
+        // different times, and a task whose lease still lasts may be the one that killed it.
         let company = Company::of(running.iter().map(|record| &***record));
-        let ends_ms = |record: &Record| -> LeaseMs {
-            let held = record.lease.as_ref();
-            held.map_or(0, |held| held.ends_ms)
-        };
-        let lost = running.into_iter();
-        let lost = lost.filter(|record| now.is_over(ends_ms(record), self.lease_ms));
-        let mut lost: Vec<_> = lost.cloned().collect();
-        lost.sort_by_key(|record| (ends_ms(record), record.seq));
+        let mut lost: Vec<(LeaseMs, &Arc<Record>)> = running
+            .into_iter()
+            .map(|record| {
+                let ends_ms = record.lease.as_ref().map_or(0, |held| held.ends_ms);
+                (ends_ms, record)
+            })
+            .filter(|(ends_ms, _)| now.is_over(*ends_ms, self.lease_ms))
+            .collect();
+        lost.sort_by_key(|(ends_ms, record)| (*ends_ms, record.seq));
         lost.truncate(self.batch);
-        let judged = |record: Arc<Record>| {
-            let verdict = company.judge(&record, self.attempts_max);
-            (record, verdict)
-        };
-        lost.into_iter().map(judged).collect()
+        lost.into_iter()
+            .map(|(_, record)| (record.clone(), company.judge(record, self.attempts_max)))
+            .collect()
     }
 
     /// The event for a task whose lease has expired.
@@ -273,11 +280,13 @@ impl SweepRequest {
         let Some(before_ms) = self.late_before_ms(now_ms) else {
             return Vec::new();
         };
-        let is_late = |record: &&Arc<Record>| {
-            record.awaits_first_worker()
-                && self.waiting_from.since_ms(record.task.created_at_ms) <= before_ms
-        };
-        let mut late: Vec<_> = unfinished.filter(is_late).cloned().collect();
+        let mut late: Vec<_> = unfinished
+            .filter(|record| {
+                record.awaits_first_worker()
+                    && self.waiting_from.since_ms(record.task.created_at_ms) <= before_ms
+            })
+            .cloned()
+            .collect();
         late.sort_by_key(|record| record.seq);
         late.truncate(self.batch);
         late
@@ -293,9 +302,12 @@ impl SweepRequest {
     pub(crate) fn late_creations(&self, now_ms: UnixMs) -> Option<[Range<UnixMs>; 2]> {
         let end_ms = self.late_before_ms(now_ms)?.saturating_add(1);
         let from = &self.waiting_from;
-        let corrected = match from.from_ms < end_ms {
-            true => 0..end_ms.min(from.created_before_ms),
-            false => 0..0,
+        // The same condition as in `late`, as ranges of the indexed column. A task created before the
+        // correction waits since `from_ms` at the earliest: if that is not late, none of them is.
+        let corrected = if from.from_ms < end_ms {
+            0..end_ms.min(from.created_before_ms)
+        } else {
+            0..0
         };
         Some([corrected, from.created_before_ms..end_ms])
     }
@@ -320,7 +332,8 @@ impl WaitingFrom {
     }
 }
 
-/// The ended tasks to keep longer, because a clock that has been corrected since set their time.
+/// A request to keep ended tasks longer, because their end was stamped by a clock that has been
+/// corrected since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Postpone {
     /// The tasks that ended at this time or later.
@@ -341,10 +354,10 @@ pub struct Postpone {
 /// The new expiry of an ended task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Postponed {
-    /// As long after its end as [`Postpone::retention_ms`], and later by this much: however many processes postpone a
-    /// task for the same step, it expires at the same time.
+    /// [`Postpone::retention_ms`] after the task's end, and this much later. Repeatable: several
+    /// processes that postpone a task for the same step of the clock set the same expiry.
     By(u64),
-    /// As long after this moment as it was after the end of the task, if it is before
+    /// As long after this moment as the expiry was after the end of the task, if the expiry is before
     /// [`Postpone::before_ms`]: a postponed task is not postponed again.
     From(UnixMs),
 }
@@ -361,6 +374,8 @@ impl Postpone {
         match self.by {
             Postponed::By(by_ms) => {
                 let kept_ms = self.retention_ms.saturating_add(by_ms);
+                // Computed from the end, not from the present expiry: adding to that would postpone
+                // a task once for each process that notices the step.
                 expires_at_ms.max(ended_at_ms.saturating_add(kept_ms))
             }
             Postponed::From(from_ms) => {
@@ -408,7 +423,7 @@ pub struct Swept {
     pub expired: u64,
     /// Number of expired tasks that were removed.
     pub forgotten: u64,
-    /// Whether a batch (expired results or lost leases) was full, so that more may be due now.
+    /// Whether the batch of any part was full, so that more rows may be due now.
     pub more: bool,
 }
 

@@ -143,6 +143,8 @@ impl FaultyStore {
     }
 
     fn around(inner: Stores, plan: Arc<Plan<Method>>, deaf: bool) -> Stores {
+        // Only the parts that run tasks fail. A fault in a login or in an operator's query would
+        // end a test before it comes to its point.
         let (keys, secrets) = (inner.keys.clone(), inner.secrets.clone());
         let webhooks = inner.webhooks.clone();
         let operations = inner.operations.clone();
@@ -245,9 +247,11 @@ impl Tasks for FaultyStore {
     }
 
     fn changes(&self) -> Changes {
-        match self.deaf {
-            true => Followers::default().join(),
-            false => self.inner.tasks.changes(),
+        if self.deaf {
+            // The sender is dropped here, so this follower hears nothing.
+            Followers::default().join()
+        } else {
+            self.inner.tasks.changes()
         }
     }
 
@@ -325,6 +329,8 @@ impl Work for FaultyStore {
         lease_ms: u64,
         renewal: Renewal,
     ) -> Result<(), StoreError> {
+        // A lost ticket makes a later attempt start a second job upstream; tests fail it apart from
+        // plain renewals.
         let method = match renewal.ticket {
             Some(_) => Method::KeepTicket,
             None => Method::Renew,

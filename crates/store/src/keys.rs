@@ -1,4 +1,6 @@
-//! API keys as stored: hashes, permissions and expiry, but never the keys themselves.
+//! API keys as stored (hashes, permissions and expiry, but never the keys themselves), their shared
+//! request allowances, and the secret that signs result URLs. Every process of a service sees the same,
+//! so no operator has to copy them.
 
 use std::sync::Arc;
 
@@ -63,8 +65,8 @@ pub trait KeyStore: Send + Sync + std::fmt::Debug {
         by: &Actor,
     ) -> Result<Option<ApiKey>, StoreError>;
 
-    /// Replaces the key that signs result URLs, so that those that were handed out open nothing any
-    /// more. Serving processes find the new one by [`crate::Secrets::signing_key`].
+    /// Replaces the key that signs result URLs, which invalidates all URLs that were handed out. Serving
+    /// processes find the new key by [`crate::Secrets::signing_key`].
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
@@ -145,6 +147,8 @@ impl ApiKey {
     /// Whether to record a use at `now_ms`, given the recorded one at `noted_ms` (0: none). A use
     /// by a clock that was set back is recorded too.
     pub(crate) fn notes_use(&self, noted_ms: UnixMs, now_ms: UnixMs) -> bool {
+        // A key is used by every request. Writing each use would cost a transaction per request,
+        // and an operator who looks for unused keys needs no more than a minute.
         noted_ms.abs_diff(now_ms) >= USE_NOTED_EVERY_MS && self.is_usable(now_ms)
     }
 }
@@ -269,7 +273,8 @@ impl std::fmt::Debug for SecretKey {
     }
 }
 
-/// The shared allowances, one per API key.
+/// The request allowances that several processes share, one per API key. Each process takes a few
+/// requests at a time and spends them without asking again.
 #[async_trait]
 pub trait Allowances: Send + Sync + std::fmt::Debug {
     /// Takes up to `wanted` requests from the allowance of the key `key`, for the caller alone. The

@@ -90,6 +90,8 @@ pub struct RunningTask {
 impl Overview {
     /// Counts tasks of a model in this phase; `oldest_ms` is the creation time of the oldest one.
     pub(crate) fn count(&mut self, model: &str, is_running: bool, tasks: u64, oldest_ms: UnixMs) {
+        // The list is sorted and short. A database may report a model in several rows: one for each
+        // place in its queue.
         let place = self.models.partition_point(|one| *one.model < *model);
         if self.models.get(place).is_none_or(|one| one.model != model) {
             let new = ModelQueue {
@@ -151,13 +153,14 @@ impl Tallies {
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = TallyRow> {
-        let row = |((day, project, model), tally): (&(u64, String, String), &Tally)| TallyRow {
-            day: *day,
-            project: project.clone(),
-            model: model.clone(),
-            tally: *tally,
-        };
-        self.0.iter().map(row)
+        self.0
+            .iter()
+            .map(|((day, project, model), tally)| TallyRow {
+                day: *day,
+                project: project.clone(),
+                model: model.clone(),
+                tally: *tally,
+            })
     }
 }
 

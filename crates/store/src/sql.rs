@@ -17,8 +17,8 @@ pub(crate) struct Query {
     pub(crate) values: Vec<Value>,
 }
 
-/// A database's own words for what the common SQL lacks. Lists travel as one JSON parameter, so a
-/// statement has the same text for any number of values.
+/// The fragments of SQL that differ between the databases. Lists travel as one JSON parameter, so a
+/// statement has the same text, and can be prepared once, for any number of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -38,6 +38,8 @@ impl Dialect {
     /// The condition of running tasks, as their index has it.
     pub(crate) const fn is_running(self) -> &'static str {
         match self {
+            // SQLite uses a partial index only if the query repeats its condition as a term; `phase
+            // = 'running'` alone does not imply it for the planner.
             Self::Sqlite => "phase IN ('waiting', 'running') AND phase = 'running'",
             Self::Postgres => "place = 4",
         }
@@ -48,6 +50,8 @@ impl Dialect {
         match self {
             Self::Sqlite => format!("json_each({parameter})"),
             Self::Postgres => {
+                // SQLite's function has the column `value`; the alias gives the same name to
+                // PostgreSQL's.
                 format!("json_array_elements_text({parameter}::json) AS each(value)")
             }
         }
@@ -89,13 +93,15 @@ impl Dialect {
     }
 }
 
-/// A number of an element of [`Dialect::each_row`].
+/// The expression for a number of an element of [`Dialect::each_row`]. In PostgreSQL `->>` gives text;
+/// the cast makes it a number there and changes nothing in SQLite.
 pub(crate) fn number_at(at: usize) -> String {
     format!("CAST(value ->> {at} AS BIGINT)")
 }
 
 /// A list as a parameter.
 pub(crate) fn json(list: &(impl Serialize + ?Sized)) -> String {
+    // Lists of texts and numbers; serialising them cannot fail.
     serde_json::to_string(list).unwrap_or_default()
 }
 
@@ -204,10 +210,10 @@ impl Row {
     }
 }
 
-/// A type that columns are read as. Numbers are stored as signed ones; a negative one is damage, and
-/// counts as 0: the end of a key is past then.
+/// A type that columns are read as. Numbers are stored as signed ones. A negative one is damage and
+/// counts as 0, the cautious side for times: a damaged expiry of a key is in the past.
 pub(crate) trait FromValue: Sized {
-    /// `None` if it is another type's.
+    /// `None` for a value of another type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
@@ -270,7 +276,7 @@ impl<T: FromValue> FromValue for Option<T> {
     }
 }
 
-/// A query of a reader, with what its rows are read as.
+/// A query that only reads, with the function that reads its rows.
 pub(crate) struct Question<T> {
     pub(crate) query: Query,
     pub(crate) read: fn(&Row) -> Result<T, Unreadable>,
@@ -295,6 +301,7 @@ pub(crate) trait Script: Send + Sync + 'static {
 
 /// SQL integers are signed; a time after the year 292 million becomes the end of time.
 pub(crate) fn int(value: u64) -> i64 {
+    // Never an error: these are times, and the latest one behaves as the right one would.
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 

@@ -8,7 +8,8 @@ use tokio::sync::watch;
 
 use crate::StoreError;
 
-/// Maximum time until a delivery is due: longer than every pause between attempts.
+/// Maximum time until a delivery is due: longer than every pause between attempts. One that seems to
+/// be due later was stamped by a wrong clock, and counts as due.
 pub(crate) const AHEAD_MS_MAX: u64 = 25 * 60 * 60 * 1000;
 /// Maximum number of deliveries of one kind that a trim removes from a webhook.
 pub(crate) const TRIM_STEP: u64 = 2_000;
@@ -95,6 +96,8 @@ impl Webhook {
     /// The secrets that sign at this time.
     pub(crate) fn secrets(&self, now_ms: UnixMs) -> Vec<WebhookSecret> {
         let old = self.old_secret.as_ref();
+        // After a rotation both secrets sign for a while, so that a receiver can change to the new
+        // one at its own time.
         let old = old.filter(|(_, until_ms)| *until_ms > now_ms);
         let old = old.map(|(secret, _)| secret.clone());
         std::iter::once(self.secret.clone()).chain(old).collect()
@@ -292,6 +295,7 @@ impl DeliveryNext {
     pub(crate) const fn due_ms(self, now_ms: UnixMs) -> UnixMs {
         match self {
             Self::Again { after_ms } | Self::Later { after_ms } => now_ms.saturating_add(after_ms),
+            // Never due: a finished delivery leaves the index of pending ones by its state.
             Self::Delivered | Self::Failed | Self::Gone => 0,
         }
     }

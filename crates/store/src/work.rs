@@ -1,4 +1,6 @@
-//! The store's interface for workers.
+//! The store for workers: the trait [`Work`], claims of runs and of fetches, and the changes that the
+//! holder of a lease makes. Every such change carries a token; a stale one changes nothing. A task with
+//! references can be claimed only after a worker has fetched them.
 
 use std::sync::Arc;
 
@@ -59,9 +61,9 @@ pub trait Work: Reads {
     /// [`StoreError`] if the store cannot be written now.
     async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>, StoreError>;
 
-    /// Whether this claim would get a task now, by the same rules. Also true for a task that must run alone while the
-    /// worker runs others: the claim gets nothing yet, but holds the worker back until it can. Claims nothing itself, so
-    /// another worker may be faster.
+    /// Whether this claim would get a task now, by the same rules. Also true for a task that must run
+    /// alone while the worker runs others: the claim gets nothing yet, but holds the worker back until
+    /// it can. Claims nothing, so another worker may be faster.
     ///
     /// # Errors
     /// [`StoreError`] if it cannot be read.
@@ -146,8 +148,9 @@ pub struct ClaimRequest {
     pub long_tasks: Option<LongTasks>,
     /// Maximum number of runs of one task: the last one after a death runs alone.
     pub attempts_max: u32,
-    /// Whether the worker's process has lived for long enough, or follows a clean stop, so that it may make a task's last
-    /// run after a death. Otherwise such a task waits, and with it those behind it in its project.
+    /// Whether the worker's process has lived long enough, or follows a clean stop, so that it may make
+    /// the last attempt of a task whose worker has died before. Otherwise such a task waits, and with it
+    /// the tasks behind it in its project.
     pub is_settled: bool,
     /// Length of the lease in milliseconds.
     pub lease_ms: u64,
@@ -158,6 +161,8 @@ impl ClaimRequest {
     pub(crate) fn held(&self, token: u64, now: &Present) -> Held {
         Held {
             token,
+            // Two ends: `until_ms` by the wall clock is shown to operators, and only `ends_ms`, by
+            // the clock of leases, decides.
             until_ms: now.wall_ms.saturating_add(self.lease_ms),
             ends_ms: now.lease_ms.saturating_add(self.lease_ms),
             worker: self.worker.clone(),
@@ -175,8 +180,8 @@ pub struct LongTasks {
 }
 
 impl LongTasks {
-    /// Whether the task must wait until a long one has ended. A task with a ticket never does: its job is running at
-    /// another server already.
+    /// Whether the task must wait until a long one has ended. A task with a ticket never waits: its job
+    /// already runs at another server.
     pub(crate) fn hold_back(&self, record: &Record) -> bool {
         self.count == 0 && self.is_long(record) && record.ticket.is_none()
     }
@@ -261,6 +266,7 @@ impl LeasedChange {
             task,
             action: LeaseAction::Release {
                 token,
+                // The worker never saw the task, so nothing was tried.
                 attempt: Attempt::Forgiven,
             },
         }
@@ -281,6 +287,8 @@ impl LeasedChange {
 impl LeaseAction {
     /// The event at this time.
     pub(crate) fn at(&self, now: &Present) -> Event {
+        // The time of the transaction, not of the call: a change may wait for its turn at the
+        // writer, and a lease must be extended from the moment at which the extension takes effect.
         let now_ms = now.wall_ms;
         match self {
             Self::Renew {
@@ -341,6 +349,8 @@ impl FetchRequest {
         else {
             return false;
         };
+        // A fetch has the length of its lease. A pause has none of its own, so its end is judged by
+        // the longest possible pause.
         let length_ms = token.map_or(FETCH_PAUSE_MS_MAX, |_| self.lease_ms);
         now.is_over(until_ms, length_ms)
     }

@@ -13,7 +13,8 @@ use crate::StoreError;
 /// The registry of live workers.
 #[async_trait]
 pub trait Workers: Send + Sync + std::fmt::Debug {
-    /// Announces a worker, or replaces its announcement, for `for_ms` milliseconds from now by the store's clock.
+    /// Announces a worker, or replaces its announcement, for `for_ms` milliseconds from now by the
+    /// store's clock.
     ///
     /// # Errors
     /// [`StoreError`] if the store cannot be written now.
@@ -74,7 +75,8 @@ pub struct SharedDevice {
     pub name: String,
     /// The memory that the engines may use together.
     pub memory_megabytes: u64,
-    /// How often an engine left because another needed its room, since the worker started. Older programs do not count.
+    /// Number of times an engine was unloaded because another needed its memory, since the worker
+    /// started. Older programs do not count.
     #[serde(default)]
     pub swaps: u64,
     /// The engines that share it.
@@ -84,6 +86,7 @@ pub struct SharedDevice {
 impl SharedDevice {
     /// The memory that the engines on the device need.
     pub fn used_megabytes(&self) -> u64 {
+        // An engine that is leaving still holds its memory.
         let there = self.engines.iter().filter(|one| one.state.is_there());
         there.map(|one| one.memory_megabytes).sum()
     }
@@ -232,6 +235,7 @@ pub struct LivingWorker {
 pub(crate) fn served<'a>(workers: impl Iterator<Item = &'a Announcement>) -> BTreeSet<String> {
     let serving = workers.filter(|worker| worker.state == WorkerState::Serving);
     let models = serving.flat_map(|worker| &worker.models);
+    // A model whose engine is in quarantine stays announced; the API should not call it served.
     let available = models.filter(|served| served.is_available);
     available.map(|served| served.model.clone()).collect()
 }

@@ -18,6 +18,9 @@ pub enum Verdict {
 /// Judges a death in attempt number `attempt` of at most `attempts_max`; `alone` is whether the
 /// worker ran nothing else.
 pub const fn judge_death(attempt: u32, attempts_max: u32, alone: bool) -> Verdict {
+    // Example with 3 attempts: tasks A and B run in one worker, and A kills it each time. After two deaths
+    // both have one attempt left, so each runs alone from now on. A dies again and fails; B completes.
+    // If they shared the third run too, B could not be told from A, so both are spared.
     match (attempt < attempts_max, alone) {
         (true, _) => Verdict::Again,
         (false, false) => Verdict::Spared,

@@ -1,4 +1,6 @@
-//! The effects of a task's change outside the task.
+//! The effects of a task's change outside the task: files to remove, an upstream job to cancel, sums,
+//! and the parties to wake. They follow from the records before and after, whatever the event was, so no
+//! transition can forget one.
 
 use std::sync::Arc;
 
@@ -55,16 +57,16 @@ impl Effects {
     /// exist.
     #[must_use]
     pub fn of(before: Option<&Record>, after: Option<&Record>) -> Self {
-        let charged = |record: &Record| i64::try_from(record.charged_bytes).unwrap_or(i64::MAX);
-        let listed = |record: &Record| i64::from(record.task.status().is_some());
+        let [bytes_before, bytes_after] = [before, after].map(charged_bytes);
+        let [tasks_before, tasks_after] = [before, after].map(listed_tasks);
         Self {
             garbage: before.map_or_else(Vec::new, |before| garbage(before, after)),
             call_off: before.and_then(|before| call_off(before, after)),
             ended: before
                 .filter(|before| ends(before, after))
                 .map(|before| before.task.id),
-            bytes: after.map_or(0, charged) - before.map_or(0, charged),
-            tasks: after.map_or(0, listed) - before.map_or(0, listed),
+            bytes: bytes_after - bytes_before,
+            tasks: tasks_after - tasks_before,
             erases: before.is_some()
                 && after.is_none_or(|after| matches!(after.task.state, State::Expired)),
             ending: before
@@ -97,7 +99,8 @@ impl Hints {
     /// The parties concerned by a task's change from `before` to `after`.
     #[must_use]
     pub fn of(before: Option<&Record>, after: Option<&Record>) -> Self {
-        // The start of a fetch concerns nobody.
+        // A task that waits may be ready to claim or to fetch. While a fetch is in progress it is neither, so the
+        // start of one wakes nobody.
         let work =
             after.is_some_and(|after| after.is_waiting() && after.references.fetch().is_none());
         let was_held = before.is_some_and(|record| {
@@ -119,7 +122,18 @@ impl Hints {
     }
 }
 
-/// Whether the task has ended; removed if `after` is absent.
+fn charged_bytes(record: Option<&Record>) -> i64 {
+    record.map_or(0, |record| {
+        i64::try_from(record.charged_bytes).unwrap_or(i64::MAX)
+    })
+}
+
+/// 1 for a task that counts against its project's quota of tasks, otherwise 0.
+fn listed_tasks(record: Option<&Record>) -> i64 {
+    record.map_or(0, |record| i64::from(record.task.status().is_some()))
+}
+
+/// Whether the task ends with this change. A removal of an unfinished task is an end.
 fn ends(before: &Record, after: Option<&Record>) -> bool {
     !before.is_terminal() && after.is_none_or(Record::is_terminal)
 }
@@ -130,6 +144,8 @@ fn garbage(before: &Record, after: Option<&Record>) -> Vec<String> {
     if let Some(lease) = before.running_lease() {
         let goes_on = after.and_then(Record::running_lease) == Some(lease.clone());
         let is_result = after.is_some_and(|after| matches!(after.task.state, State::Completed(_)));
+        // The run may be writing its files at this moment, under keys with its token. Recording
+        // them is harmless: a later attempt has another token and other keys.
         if !goes_on && !is_result {
             keys.extend(lease.file_keys());
         }
@@ -148,6 +164,9 @@ fn garbage(before: &Record, after: Option<&Record>) -> Vec<String> {
 fn call_off(before: &Record, after: Option<&Record>) -> Option<CallOff> {
     let has_result = after.is_some_and(|after| matches!(after.task.state, State::Completed(_)));
     let goes_on = after.is_some_and(|after| !after.is_terminal());
+    // An unfinished task keeps its ticket: the next attempt resumes the same job. A result means
+    // that the job has ended by itself. In all other cases nobody will fetch its result, so the
+    // server should stop.
     let ticket: &Arc<str> = before.ticket.as_ref().filter(|_| !has_result && !goes_on)?;
     Some(CallOff {
         task: before.task.id,

@@ -1,4 +1,7 @@
-//! Everything that can happen to a stored task after its insert.
+//! Everything that can happen to a stored task after its insert, and the leases under which it happens:
+//! the right of one worker to one task for a limited time, with a fencing token that grows with every
+//! claim, so that a late worker's write changes nothing. Events are values; they carry every time that
+//! they need.
 
 use std::fmt;
 
@@ -107,7 +110,7 @@ pub enum Event {
     },
     /// The task is removed.
     Deleted {
-        /// By the wall clock.
+        /// The current time, by the wall clock.
         now_ms: UnixMs,
     },
 }
@@ -197,7 +200,7 @@ pub struct Held {
     pub worker: String,
 }
 
-/// Whether an attempt counts whose task returns to the queue.
+/// Whether the attempt of a task that returns to the queue counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attempt {
     /// It counts: something broke.

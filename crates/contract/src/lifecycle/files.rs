@@ -62,6 +62,8 @@ pub fn mark_key(identity: u64) -> String {
 /// The task that a file with this key belongs to; `None` if the key is not a task's.
 #[must_use]
 pub fn task_of_file(key: &str) -> Option<TaskId> {
+    // Both layouts have the task's id as their second component. Anything else in the blob store is
+    // not ours to judge.
     let rest = TASK_FILES
         .iter()
         .find_map(|begin| key.strip_prefix(begin))?;
@@ -89,6 +91,8 @@ pub(crate) fn reference_allowance(task: &Task) -> u64 {
 #[must_use]
 pub fn names_file(task: &Task, key: &str) -> bool {
     match &task.state {
+        // An unfinished task may publish files at any moment, under tokens that are not known yet:
+        // none of its files is an orphan.
         State::Waiting | State::Running => true,
         State::Completed(artifact) => {
             let files = [&artifact.video, &artifact.thumbnail, &artifact.spritesheet];

@@ -166,6 +166,8 @@ impl Record {
     /// [`LeaseLost`] with the way in which that run lost it.
     pub fn judge(&self, token: u64) -> Result<(), LeaseLost> {
         if self.token() != Some(token) {
+            // Another run has the task, or none: the token is not the last one, or a finish cleared
+            // it.
             Err(LeaseLost::Superseded)
         } else if self.is_running() {
             Ok(())
@@ -191,6 +193,9 @@ impl Record {
         let mut task = Task::clone(&self.task);
         change(&mut task);
         shed(&mut task);
+        // The charge moves by the difference instead of being set: the stored charge may differ
+        // from today's formula, because an earlier version computed it, and the project's sum must
+        // stay equal to the sum of its rows.
         let before = cost(&self.task, self.reference_bytes);
         let after = cost(&task, self.reference_bytes);
         let ticket = self.ticket.clone();
@@ -199,6 +204,8 @@ impl Record {
                 .charged_bytes
                 .saturating_add(after)
                 .saturating_sub(before),
+            // Dropped in the record, and handed to the effects as a job to cancel unless there is a
+            // result.
             ticket: ticket.filter(|_| !task.state.phase().is_terminal()),
             task: Arc::new(task),
             lease,
@@ -231,7 +238,8 @@ fn shed(task: &mut Task) {
     }
 }
 
-/// Size of a task on disk, in bytes.
+/// Size of a task on disk, in bytes, by which projects are charged: its row, texts, references while they
+/// are kept, and result files.
 fn cost(task: &Task, reference_bytes: u64) -> u64 {
     let result = match &task.state {
         State::Completed(artifact) => artifact.files().iter().map(|file| file.bytes).sum(),

@@ -1,4 +1,6 @@
-//! The end of a task, for the sums over ended tasks.
+//! Sums over ended tasks, by project, model and day, and the part that one task adds when it ends. The
+//! sums outlive the tasks, and show how much video was made and how long engines worked for it. Each task
+//! is counted once: only the change that ends it has an [`Ending`].
 
 use std::time::Duration;
 
@@ -31,7 +33,7 @@ pub struct Ending {
 }
 
 impl Ending {
-    /// For a change from `before` to `after`, if the task ends with it.
+    /// The part of a task that ends with the change from `before` to `after`; otherwise `None`.
     pub(super) fn of(before: &Record, after: &Record) -> Option<Self> {
         let task = &after.task;
         let counted = match &task.state {
@@ -40,6 +42,8 @@ impl Ending {
                 video_ms: millis(artifact.duration_seconds),
                 ..Tally::default()
             },
+            // By its code: a cancel is a failure with a reason of its own, and operators want them
+            // apart.
             State::Failed(failure) if failure.code == FailureCode::Cancelled.as_str() => CANCELLED,
             State::Failed(_) => Tally {
                 failed: 1,
@@ -50,7 +54,7 @@ impl Ending {
         (!before.is_terminal()).then(|| Self::at(task, task.finished_at_ms.unwrap_or(0), counted))
     }
 
-    /// For a deleted task; an unfinished one counts as cancelled.
+    /// The part of an unfinished task that is deleted: it counts as cancelled.
     pub(super) fn of_deletion(before: &Record, now_ms: UnixMs) -> Option<Self> {
         (!before.is_terminal()).then(|| Self::at(&before.task, now_ms, CANCELLED))
     }
@@ -60,6 +64,7 @@ impl Ending {
         Self {
             project: task.project.clone(),
             model: task.spec.model.clone(),
+            // The clock may have been set back during the run.
             day: day_of(ended_ms.max(begun_ms)),
             tally: Tally {
                 engine_ms: ended_ms.saturating_sub(begun_ms),

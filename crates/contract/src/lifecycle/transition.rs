@@ -1,4 +1,6 @@
-//! Which events a task accepts in which state, and the task afterwards.
+//! The state machine of a task: which events it accepts in which state, and the record afterwards. An
+//! event that does not fit is refused and changes nothing; a stale token never gets further than
+//! [`Record::judge`].
 
 use super::deaths::Verdict;
 use super::effects::Effects;
@@ -18,7 +20,7 @@ pub struct Transition {
     pub effects: Effects,
 }
 
-/// When a task ends, and how long it is kept then.
+/// The time of a task's end, and how long to keep the task from then on.
 #[derive(Clone, Copy)]
 struct End {
     now_ms: UnixMs,
@@ -31,6 +33,7 @@ impl Record {
     /// # Errors
     /// [`Refused`] if the task's state does not allow the event; then nothing may change.
     pub fn apply(&self, event: Event) -> Result<Transition, Refused> {
+        // A deletion leaves no record to compare with, and only the event knows its time.
         let deletion = match &event {
             Event::Deleted { now_ms } => Some(Effects::of_deletion(self, *now_ms)),
             _ => None,
@@ -38,6 +41,8 @@ impl Record {
         let after = self.after(event)?;
         if let Some(after) = &after {
             let (was, is) = (self.task.state.phase(), after.task.state.phase());
+            // A second barrier behind the checks of each event: whatever they miss, no stored task
+            // takes a step that the table of phases does not allow.
             if was != is && !was.may_become(is) {
                 return Err(Refused::Impossible);
             }
@@ -128,6 +133,8 @@ impl Record {
         renewal: Renewal,
     ) -> Result<Self, Refused> {
         self.judge(token)?;
+        // A renewal may arrive late, after the time when the lease ended but before a sweep has
+        // judged it. It counts then: the worker is alive, and nobody else has the task.
         let held = self.lease.clone().map(|held| Held {
             until_ms,
             ends_ms,
@@ -170,12 +177,14 @@ impl Record {
         self.judge(token)?;
         let after = self.with(None, |task| {
             task.state = State::Waiting;
+            // The claim counted this attempt; taking it back makes the task as fresh as before.
             if attempt != Attempt::Counts {
                 task.attempt = task.attempt.saturating_sub(1);
             }
         });
         Ok(match attempt {
             Attempt::ReferencesLost => {
+                // As after a submit: without the files, the next worker could not run it.
                 let lost = References::stored(false, &after.task);
                 after.with_references(lost)
             }
@@ -193,6 +202,7 @@ impl Record {
                 task.attempt = task.attempt.saturating_sub(1);
             }),
         };
+        // Deaths only grow. From the first one on, the task's last attempt runs alone.
         after.deaths = after.deaths.saturating_add(1);
         Ok(after)
     }
@@ -245,6 +255,7 @@ impl Record {
 
     fn references_stored(&self, bytes: u64) -> Result<Self, Refused> {
         self.expect(!self.is_terminal())?;
+        // The allowance of the submit is replaced by the real size.
         let without = self.charged_bytes.saturating_sub(self.reference_bytes);
         Ok(Self {
             reference_bytes: bytes,
@@ -256,6 +267,8 @@ impl Record {
     fn cancelled(&self, failure: Failure, at: End) -> Result<Self, Refused> {
         self.expect(!self.is_terminal())?;
         let mut after = self.failed(failure, at);
+        // The worker still holds a token. Keeping it lets `judge` tell it that the owner withdrew
+        // the task, so that the worker stops quietly instead of reporting a lost lease.
         after.lease.clone_from(&self.lease);
         Ok(after)
     }
@@ -270,6 +283,8 @@ impl Record {
         self.expect(self.has_files_to_expire())?;
         Ok(self.with(self.lease.clone(), |task| {
             task.state = State::Expired;
+            // From here on `expires_at_ms` is the start of the tombstone. A sweep that ran late
+            // must not shorten the time for which the task answers 410.
             task.expires_at_ms = task.expires_at_ms.max(Some(now_ms));
         }))
     }

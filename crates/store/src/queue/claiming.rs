@@ -101,6 +101,7 @@ impl<'a> Claiming<'a> {
 
     /// Records a claimed task.
     pub(crate) fn add(&mut self, claimed: &Record, token: u64) {
+        // Each long task of this claim takes one of the slots that long tasks may fill.
         if let Some(long) = &mut self.long_tasks {
             long.charge(claimed);
         }

@@ -148,6 +148,8 @@ impl QueueEstimates {
         match full {
             Full::Quota(quota) => Insertion::QuotaFull(quota),
             Full::Queue => {
+                // The board was refreshed after the refusal: places that became free meanwhile are
+                // counted here.
                 let free = self.free_in_queue(bounds.waiting_max);
                 Insertion::QueueFull(
                     self.promise(|promises| promises.of_queue(project, now_ms, free)),
@@ -281,6 +283,8 @@ impl Promises {
     fn of_project(&mut self, project: &str, now_ms: UnixMs, vacancies: Vacancies) -> RetryAfter {
         self.forget_past(now_ms);
         let own = self.own.entry(project.into()).or_default();
+        // As in the shared queue: a client that returned in time keeps its place before later
+        // promises.
         let late = own.iter().position(|due_ms| *due_ms <= now_ms);
         let ahead = match late {
             Some(at) => {

@@ -1,5 +1,6 @@
-//! Chores: work to do elsewhere, which outlives the process that caused it. Their times are wall time;
-//! a time too far ahead comes from a wrong clock, and counts as past.
+//! The table of chores: work to do elsewhere, which outlives the process that caused it. Times are wall
+//! time; a time too far ahead comes from a wrong clock and counts as past. A lease is a due time in the
+//! future and a token, so a holder that died leaves a chore that becomes due again by itself.
 
 use kinora_contract::UnixMs;
 use kinora_contract::lifecycle::CallOff;
@@ -22,6 +23,7 @@ pub(crate) fn due(dialect: Dialect, request: &ChoreRequest, now_ms: UnixMs) -> Q
         ChoreKind::CallOff { models } => Some(json(models)),
         ChoreKind::RemoveFile | ChoreKind::LookForOrphans => None,
     };
+    // `attempts + 1` is the value that the lease writes: the caller sees it without a second query.
     let ask = format!(
         "SELECT number, attempts + 1, kind, subject, model, ticket FROM chores \
          WHERE kind = $1 AND (due_ms <= $2 OR due_ms > $3) \
@@ -69,6 +71,8 @@ pub(crate) fn take_files(
     until_ms: UnixMs,
 ) -> Query {
     let leases: Vec<_> = keys.iter().zip(tokens).collect();
+    // `WHERE true` keeps SQLite from reading ON CONFLICT as the condition of a join
+    // (https://www.sqlite.org/lang_upsert.html#parsing_ambiguity).
     let take = format!(
         "INSERT INTO chores AS c (kind, subject, due_ms, token, attempts) \
          SELECT 'remove_file', value ->> 0, $2, {}, 1 FROM {} WHERE true \
@@ -87,6 +91,7 @@ pub(crate) fn read(rows: &[Row], tokens: &[u64]) -> Result<Vec<Chore>, Unreadabl
     for (row, token) in rows.iter().zip(tokens) {
         let number = row.get(0)?;
         let Some(work) = read_work(row) else {
+            // It is leased like the others, so it comes up again only after its lease.
             tracing::error!(number, "damaged chore skipped");
             continue;
         };
@@ -127,6 +132,8 @@ pub(crate) fn add_files(dialect: Dialect, keys: &[String]) -> Query {
 
 /// Records an upstream job to cancel.
 pub(crate) fn add_call_off(dialect: Dialect, call_off: &CallOff) -> Query {
+    // A later attempt of the same task may have left a newer ticket: it replaces the old one and is
+    // due at once, whatever process holds the old one.
     let add = "INSERT INTO chores (kind, subject, model, ticket) VALUES ('call_off', $1, $2, $3) \
                ON CONFLICT (kind, subject) DO UPDATE SET model = excluded.model, \
                ticket = excluded.ticket, due_ms = 0, token = NULL, attempts = 0 RETURNING 1";

@@ -15,7 +15,7 @@ use crate::sql::{Dialect, FromValue, Query, Row, Unreadable, Value};
 /// Number of rows per step.
 pub const COPIED_AT_ONCE: usize = 500;
 
-/// Contents that a store must not have before an import.
+/// Asks whether a store has contents that an import would mix with its own.
 pub(crate) const HELD: &str = "SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM api_keys) \
      OR EXISTS (SELECT 1 FROM secrets) OR EXISTS (SELECT 1 FROM webhooks)";
 
@@ -25,13 +25,14 @@ pub struct CopiedTable {
     /// Its name, in an export as well.
     pub name: &'static str,
     columns: &'static [(Kind, &'static str)],
-    /// Columns that are stored in another way.
+    /// The columns that the databases store in different ways.
     special: &'static [Special],
     /// The columns that order the rows. `number` is the order of insertion.
     key: &'static str,
     /// Which rows are copied.
     filter: &'static str,
-    /// Where the rows are read, and the statement that writes one, where that is no insertion.
+    /// For rows that are not inserted: the table expression that reads them, and the statement that
+    /// writes one.
     counters: Option<[[&'static str; 2]; 2]>,
 }
 
@@ -267,8 +268,9 @@ impl CopiedTable {
 
     /// The query for the number of rows that an import has inserted; `None` where it inserts none.
     pub(crate) fn count(&self) -> Option<String> {
-        let count = || format!("SELECT count(*) FROM {} WHERE {}", self.name, self.filter);
-        self.counters.is_none().then(count)
+        self.counters
+            .is_none()
+            .then(|| format!("SELECT count(*) FROM {} WHERE {}", self.name, self.filter))
     }
 
     /// Writes a row, with values that only this database has.
@@ -293,6 +295,7 @@ impl CopiedTable {
             .unzip();
         let written = (1..)
             .zip(written)
+            // `$` in an expression stands for the value of its column: number them in order.
             .map(|(at, text)| text.replace('$', &format!("${at}")));
         let (into, written) = (into.join(", "), written.collect::<Vec<_>>().join(", "));
         let text = format!("INSERT INTO {} ({into}) VALUES ({written})", self.name);
@@ -328,6 +331,7 @@ impl CopiedTable {
         });
         let row = CopiedRow(Row(values.collect::<Result<_, _>>()?));
         match fields.keys().next() {
+            // A newer version may have more columns. Dropping one silently would change the task.
             Some(unknown) => Err(format!("unknown field {unknown:?}")),
             None => Ok(row),
         }
@@ -389,6 +393,7 @@ impl CopiedRow {
 
     /// Makes the rows of both databases alike: a task without references has all of them.
     fn set_references_ready(&mut self, spec: &VideoSpec) {
+        // The databases store the flag of a task without references differently; both read it as ready.
         if spec.inputs == Inputs::Text
             && let Some(ready) = self.0.0.last_mut()
         {
@@ -410,6 +415,8 @@ impl CopiedRow {
         let Some(Ok(Json::Object(fields))) = artifact.as_deref().map(from_str) else {
             return Vec::new();
         };
+        // Any field that looks like a stored file: a newer version may have more of them, and all
+        // must be copied.
         let files = fields.into_iter().map(|(_, field)| field);
         files.filter_map(|field| from_value(field).ok()).collect()
     }
@@ -419,6 +426,7 @@ impl CopiedRow {
     #[must_use]
     pub fn references(&self) -> Vec<String> {
         let id = self.of_task::<String>("id").map(|id| id.parse::<TaskId>());
+        // Keys follow from the number of references, which only the spec says.
         let (Ok(Ok(id)), Ok(Some(spec))) = (id, self.spec()) else {
             return Vec::new();
         };
@@ -445,6 +453,8 @@ impl RowCheck {
         values: Vec<Result<Value, Unreadable>>,
         check: impl FnOnce(&CopiedRow) -> Result<(), StoreError>,
     ) -> Result<CopiedRow, StoreError> {
+        // The column that says which task a row belongs to. Tables are read in order, so the
+        // unreadable tasks are known when the idempotency keys come.
         let owner = table.columns.iter().position(|(_, name)| match table.name {
             "tasks" => *name == "id",
             "idempotency" => *name == "task",
@@ -462,6 +472,8 @@ impl RowCheck {
         let row = values.into_iter().collect::<Result<_, _>>();
         let row = row.map(|values| CopiedRow(Row(values)));
         let read = row.and_then(|row| Ok((table.is_tasks().then(|| row.spec()).transpose()?, row)));
+        // A task of this version is read as the store reads it, so that the import does not stop at
+        // a row that no store could read. One of a newer version is copied as it is.
         let checked = match read {
             Err(Unreadable(text)) => Err(corrupt(text)),
             Ok((Some(Some(spec)), mut row)) => check(&row).map(|()| {
@@ -471,6 +483,7 @@ impl RowCheck {
             Ok((_, row)) => Ok(row),
         };
         let checked = checked.map_err(|error| match error {
+            // The store's own reader may have named the task already.
             StoreError::Corrupt(text) if !text.starts_with(id) => corrupt(text),
             error => error,
         });

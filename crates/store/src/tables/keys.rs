@@ -1,4 +1,5 @@
-//! API keys, and the log of their changes, of which the newest entries are kept.
+//! The tables of API keys, of the log of their changes (only the newest entries are kept) and of shared
+//! secrets. A change of a key and its entry are one transaction.
 
 use std::collections::HashMap;
 
@@ -32,8 +33,6 @@ pub(crate) fn find(sha256: &[u8; 32]) -> Question<ApiKey> {
 }
 
 fn read(row: &Row) -> Result<ApiKey, Unreadable> {
-    let scope =
-        |name| Scope::from_name(name).ok_or_else(|| Unreadable(format!("unknown scope {name:?}")));
     let scopes: String = row.get(4)?;
     let models: Option<String> = row.get(5)?;
     let key = NewKey {
@@ -43,7 +42,11 @@ fn read(row: &Row) -> Result<ApiKey, Unreadable> {
         project: row.get(3)?,
         scopes: scopes
             .split_ascii_whitespace()
-            .map(scope)
+            .map(|name| {
+                // Of a newer version, perhaps. Without the scope the key would have fewer permissions than
+                // it shows, so it is refused as a whole.
+                Scope::from_name(name).ok_or_else(|| Unreadable(format!("unknown scope {name:?}")))
+            })
             .collect::<Result<_, _>>()?,
         models: models.as_deref().map(from_str).transpose()?,
         requests_per_minute: row.get(6)?,
@@ -67,7 +70,6 @@ pub(crate) fn insert(stored: &ApiKey) -> Query {
 fn insert_where(stored: &ApiKey, condition: &str) -> Query {
     let key = &stored.key;
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
-    let number = |value: Option<u32>| value.map(u64::from);
     let add = format!(
         "INSERT INTO api_keys ({COLUMNS}) \
          SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 WHERE {condition} RETURNING 1"
@@ -79,8 +81,8 @@ fn insert_where(stored: &ApiKey, condition: &str) -> Query {
         .bind(&key.project)
         .bind(scopes.join(" "))
         .bind(key.models.as_ref().map(|models| json!(models).to_string()))
-        .bind(number(key.requests_per_minute))
-        .bind(number(key.unfinished_max))
+        .bind(key.requests_per_minute.map(u64::from))
+        .bind(key.unfinished_max.map(u64::from))
         .bind(key.created_at_ms)
         .bind(key.expires_at_ms)
         .bind(stored.revoked_at_ms)
@@ -96,6 +98,8 @@ fn unused(key: &NewKey) -> ApiKey {
 }
 
 fn has_changed(answers: &[Vec<Row>]) -> bool {
+    // The statement that changes the key is the last one of each script; it returns a row if it
+    // changed something.
     answers.last().is_some_and(|rows| !rows.is_empty())
 }
 
@@ -136,6 +140,8 @@ impl Script for AddFirstKey {
         let Self(key, by) = self;
         let is_first = "NOT EXISTS (SELECT 1 FROM api_keys)";
         vec![
+            // The entry comes first: its condition must see the table as it is before the key is
+            // added.
             log_entry_where(&key.created_by(by), is_first),
             trim_log(),
             insert_where(&unused(key), is_first),
@@ -196,6 +202,8 @@ impl Script for RotateKey {
                 .bind(now_ms.saturating_add(*grace_ms))
         };
         let [lock, entry, trim] = log_end(old, *now_ms, Some(&new.id), by);
+        // Adds nothing if the old key does not exist, so that the script ends without a change
+        // then.
         let is_known = "EXISTS (SELECT 1 FROM api_keys WHERE id = $13)";
         let add = insert_where(&unused(new), is_known).bind(old);
         vec![lock, entry, trim, end, add]
@@ -217,11 +225,11 @@ impl Script for RecordUses {
     type Output = ();
 
     fn statements(&self, _: UnixMs) -> Vec<Query> {
-        let record = |(id, used_at_ms): (&String, &UnixMs)| {
-            let record = "UPDATE api_keys SET last_used_at_ms = $2 WHERE id = $1 RETURNING 1";
-            Query::new(record).bind(id).bind(*used_at_ms)
-        };
-        self.0.iter().map(record).collect()
+        let record = "UPDATE api_keys SET last_used_at_ms = $2 WHERE id = $1 RETURNING 1";
+        self.0
+            .iter()
+            .map(|(id, used_at_ms)| Query::new(record).bind(id).bind(*used_at_ms))
+            .collect()
     }
 
     fn output(&self, _: &[Vec<Row>]) -> Result<(), Unreadable> {
@@ -244,10 +252,10 @@ pub(crate) fn log(project: Option<&str>) -> Question<KeyAction> {
 
 fn read_entry(row: &Row) -> Result<KeyAction, Unreadable> {
     let kind: String = row.get(1)?;
-    let unknown = || Unreadable(format!("unknown change of a key {kind:?}"));
     Ok(KeyAction {
         at_ms: row.get(0)?,
-        kind: KeyActionKind::from_name(&kind).ok_or_else(unknown)?,
+        kind: KeyActionKind::from_name(&kind)
+            .ok_or_else(|| Unreadable(format!("unknown change of a key {kind:?}")))?,
         key: row.get(2)?,
         name: row.get(3)?,
         project: row.get(4)?,
@@ -286,6 +294,8 @@ fn log_end(id: &str, at_ms: UnixMs, successor: Option<&str>, by: &Actor) -> [Que
         Some(_) => KeyActionKind::Rotated,
         None => KeyActionKind::Revoked,
     };
+    // An update that changes nothing locks the row in PostgreSQL. A concurrent revocation waits
+    // here, then sees `revoked_at_ms` set and adds no second entry.
     let lock = Query::new("UPDATE api_keys SET id = id WHERE id = $1 RETURNING 1").bind(id);
     let add = format!(
         "INSERT INTO key_log ({ENTRY}) SELECT $2, $3, id, name, project, $4, $5, $6 FROM api_keys \
@@ -303,6 +313,8 @@ fn log_end(id: &str, at_ms: UnixMs, successor: Option<&str>, by: &Actor) -> [Que
 
 /// Removes the oldest entries of the log beyond the limit.
 pub(crate) fn trim_log() -> Query {
+    // By number, not by count: this reads only the largest number and the rows to remove. Gaps in the
+    // numbers make the log shorter, never longer.
     let trim =
         "DELETE FROM key_log WHERE number <= (SELECT max(number) FROM key_log) - $1 RETURNING 1";
     Query::new(trim).bind(KEY_LOG_ENTRIES_MAX as u64)
@@ -319,8 +331,8 @@ pub(crate) fn signing_key() -> Question<SecretKey> {
 }
 
 fn read_signing_key(row: &Row) -> Result<SecretKey, Unreadable> {
-    let damaged = |_: Unreadable| Unreadable("the signing key does not have 32 bytes".to_owned());
-    row.get(0).map(SecretKey).map_err(damaged)
+    let key = row.get(0).map(SecretKey);
+    key.map_err(|_| Unreadable("the signing key does not have 32 bytes".to_owned()))
 }
 
 /// Adds the key if there is none.
@@ -337,7 +349,8 @@ impl Script for KeepSigningKey {
     type Output = SecretKey;
 
     fn statements(&self, _: UnixMs) -> Vec<Query> {
-        // Another process may have been faster: its key is committed by then.
+        // Another process may have been faster. The insert waits for its transaction and then does nothing,
+        // so the second statement reads the key that all processes use.
         vec![insert_signing_key(&self.0), signing_key().query]
     }
 

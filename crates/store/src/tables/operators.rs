@@ -1,4 +1,5 @@
-//! The state of a store for operators: the queue, running tasks, recent ends and live workers.
+//! Queries about the whole service: the queue, running tasks, recent ends, live workers, and sums by
+//! day, project and model. Each reads an index or a small table; none scans ended tasks.
 
 use kinora_contract::limits::OVERVIEW_RUNNING_MAX;
 use kinora_contract::{Tally, TaskId, UnixMs};
@@ -30,6 +31,7 @@ impl Script for ReadOverview {
     }
 
     fn output(&self, answers: &[Vec<Row>]) -> Result<Overview, Unreadable> {
+        // One answer for each of the statements above, in their order.
         let [queue, running, ended, workers] = answers else {
             return Err(Unreadable("an answer is missing".to_owned()));
         };
@@ -76,13 +78,13 @@ impl ReadOverview {
                 "{} phase IN ('waiting', 'running') GROUP BY 1, 2",
                 columns("phase = 'running'")
             ),
-            // By the index of each place in the queue.
+            // One part for each place in the queue, so that each uses the partial index of its place.
             Dialect::Postgres => {
-                let part = |place: u16| {
+                let parts = [1, 2, 3, 4].map(|place| {
                     let columns = columns(&format!("{place} = 4"));
                     format!("{columns} place = {place} GROUP BY model")
-                };
-                [1, 2, 3, 4].map(part).join(" UNION ALL ")
+                });
+                parts.join(" UNION ALL ")
             }
         })
     }

@@ -1,5 +1,5 @@
-//! Webhooks and the log of their deliveries. Times are wall time, since deliveries outlive the
-//! process; a time too far ahead comes from a wrong clock, and counts as past.
+//! The tables of webhooks and of their deliveries, pending ones and the log. Times are wall time, since
+//! deliveries outlive the process; a time too far ahead comes from a wrong clock and counts as past.
 
 use std::collections::BTreeMap;
 
@@ -127,8 +127,8 @@ fn read_delivery(row: &Row) -> Result<Delivery, Unreadable> {
 
 fn state(row: &Row, at: usize) -> Result<DeliveryState, Unreadable> {
     let name: String = row.get(at)?;
-    let unknown = || Unreadable(format!("unknown state {name:?} of a delivery"));
-    DeliveryState::named(&name).ok_or_else(unknown)
+    DeliveryState::named(&name)
+        .ok_or_else(|| Unreadable(format!("unknown state {name:?} of a delivery")))
 }
 
 /// Records that the callback of this task must receive its end.
@@ -149,6 +149,9 @@ pub(crate) fn add_ends(dialect: Dialect, ended: &[(TaskId, String)]) -> [Query; 
         .map(|(task, project)| (event_id(*task), task.to_string(), project));
     let rows = json(&rows.collect::<Vec<_>>());
     let each = dialect.each_row("$1");
+    // A callback has its delivery since the submit, in the state `waiting`: the end makes it
+    // pending. The other webhooks of the project get a delivery now, so one that was added during
+    // the run counts too.
     let callbacks = format!(
         "UPDATE deliveries SET state = 'pending' WHERE state = 'waiting' \
          AND event IN (SELECT value ->> 0 FROM {each}) RETURNING 1"
@@ -169,7 +172,10 @@ pub(crate) fn add_ends(dialect: Dialect, ended: &[(TaskId, String)]) -> [Query; 
 /// webhook.
 pub(crate) fn due(dialect: Dialect, request: &DeliveryRequest, now_ms: UnixMs) -> Query {
     let ask = match dialect {
-        // A list takes the place of a lateral join, and the place in it that of a window.
+        // For each webhook, up to `each` due deliveries and as many that are too far ahead to be true, both
+        // by index. Those in progress take the first places, so the limit of a webhook covers them. Sorting
+        // by place gives one delivery to each webhook before a second to any. SQLite has no LATERAL: a
+        // JSON list takes the place of the join, and `key`, the position in it, that of row_number().
         Dialect::Sqlite => {
             "SELECT number FROM (\
                SELECT value ->> 0 AS due_ms, value ->> 1 AS number, key + (\
@@ -238,6 +244,7 @@ pub(crate) fn excess(dialect: Dialect) -> Question<(bool, u64)> {
 /// Removes pending deliveries, or finished ones, if they still are; returns their webhooks. One that is
 /// being delivered stays.
 pub(crate) fn remove(dialect: Dialect, is_pending: bool, numbers: &[u64]) -> Query {
+    // Checked again: a reader has found these rows, and since then a delivery may have begun.
     let is_old = if is_pending {
         "state = 'pending' AND token IS NULL"
     } else {
@@ -318,19 +325,23 @@ impl Script for DeliveryDone {
     fn statements(&self, now_ms: UnixMs) -> Vec<Query> {
         let leased = |text| Query::new(text).bind(self.number).bind(self.token);
         if let DeliveryNext::Later { after_ms } = self.next {
-            // Given back without an attempt.
+            // Given back before an attempt, such as when the process stops: the count of the lease is undone.
             let postpone = "UPDATE deliveries SET due_ms = $3, token = NULL, attempts = attempts - 1 \
                             WHERE number = $1 AND token = $2 RETURNING 1";
             return vec![leased(postpone).bind(now_ms.saturating_add(after_ms))];
         }
         let mut statements = Vec::new();
         if self.next == DeliveryNext::Gone {
+            // Both statements name the webhook by the delivery's lease: a stale token must not
+            // disable one that another process has just delivered to. A callback URL belongs to one
+            // request, so its webhook, which only signs, stays.
             let disable = "UPDATE webhooks SET disabled_at_ms = $3 WHERE url IS NOT NULL \
                            AND id = (SELECT webhook FROM deliveries WHERE number = $1 AND token = $2) RETURNING 1";
             let fail_others = "UPDATE deliveries SET state = 'failed', token = NULL \
                                WHERE state = 'pending' AND number <> $1 AND webhook = (\
                                  SELECT d.webhook FROM deliveries d JOIN webhooks w ON w.id = d.webhook \
                                  WHERE d.number = $1 AND d.token = $2 AND w.url IS NOT NULL) RETURNING 1";
+            // Before the delivery itself is settled, which ends the lease that they look for.
             statements.extend([leased(disable).bind(now_ms), leased(fail_others)]);
         }
         let settle = "UPDATE deliveries SET state = $3, due_ms = $4, token = NULL, tried_at_ms = $5, status = $6, error = $7 \

@@ -1,5 +1,5 @@
-//! The registry of workers, one row for each. In PostgreSQL their times come from the clock that
-//! judges leases, so a step of another clock ends no announcement. In SQLite they are wall times: the
+//! The table of announced workers, one row for each. In PostgreSQL their times are those of the clock
+//! of leases, so a step of another clock ends no announcement. In SQLite they are wall times: the
 //! rows are for commands beside the serving process, which do not know its steady clock.
 
 use kinora_contract::UnixMs;
@@ -22,6 +22,8 @@ impl Operation for Announce {
         let now = tx.now();
         let (now_ms, over_ms) = match T::DIALECT {
             Dialect::Sqlite => (now.wall_ms, now.wall_ms),
+            // Removed only if over by every clock that may have stamped it: after a step of the
+            // server's clock, the announcements from before it would look expired or years ahead.
             Dialect::Postgres => (now.lease_ms, now.earliest_ms(*for_ms)),
         };
         let write = "INSERT INTO workers (id, announced, seen_ms, until_ms) VALUES ($1, $2, $3, $4) \
@@ -30,6 +32,7 @@ impl Operation for Announce {
         let write = Query::new(write).bind(&worker.id).bind(to_string(worker)?);
         let until_ms = now_ms.saturating_add(*for_ms);
         tx.write(write.bind(now_ms).bind(until_ms)).await?;
+        // Any announcement clears up: a worker that was killed withdraws nothing.
         let remove = "DELETE FROM workers WHERE until_ms <= $1 RETURNING 1";
         tx.write(Query::new(remove).bind(over_ms)).await?;
         Ok(())
@@ -64,6 +67,7 @@ pub(crate) struct AnnouncedWorker {
 impl AnnouncedWorker {
     /// Whether it lasts.
     pub(crate) fn is_living(&self, now: &Present) -> bool {
+        // Each worker announces itself for a time of its own; the row says for how long.
         let length_ms = self.until_ms.saturating_sub(self.seen_ms);
         !now.is_over(self.until_ms, length_ms)
     }

@@ -90,9 +90,8 @@ pub(crate) struct RunningEntry {
 impl Board {
     /// Applies a change; returns whether positions may differ.
     pub(super) fn apply(&mut self, change: &Change, now: Duration) -> bool {
-        let unfinished = |record: &&Arc<Record>| !record.is_terminal();
-        let old = change.before.as_ref().filter(unfinished);
-        let new = change.after.as_ref().filter(unfinished);
+        let [old, new] = [&change.before, &change.after]
+            .map(|record| record.as_ref().filter(|record| !record.is_terminal()));
         let Some(record) = old.or(new) else {
             return false;
         };
@@ -133,6 +132,7 @@ impl Board {
             let running = known.remove(&one.id);
             let mut running = running
                 .unwrap_or_else(|| RunningTask::started(one.project, one.model, one.cost, now));
+            // The time of the report is unknown; the first snapshot that shows it is close enough.
             if one.progress > running.progress.0 {
                 running.progress = (one.progress, now);
             }
@@ -153,6 +153,8 @@ impl Board {
     pub(super) fn learn(&mut self, models: &[String], slots: usize) -> bool {
         self.slots = slots;
         let is_new = !self.groups.iter().any(|group| group == models);
+        // Every restart with another configuration adds a group, and each group costs a replay:
+        // bounded.
         if is_new && self.groups.len() < GROUPS_MAX {
             self.groups.push(models.to_vec());
             return true;
@@ -170,8 +172,10 @@ impl Board {
             self.line_up(|model| group.iter().any(|one| one == model), &mut positions);
         }
         // Models that no worker has asked for yet.
-        let is_claimed = |model: &str| self.groups.iter().flatten().any(|one| one == model);
-        self.line_up(|model| !is_claimed(model), &mut positions);
+        self.line_up(
+            |model| !self.groups.iter().flatten().any(|one| one == model),
+            &mut positions,
+        );
         positions
     }
 
@@ -286,6 +290,7 @@ impl Board {
 
     fn wait(&mut self, project: Arc<str>, place: QueuePlace, task: WaitingTask) {
         self.waiting_count += 1;
+        // Look up first: the name is copied only for a model's first waiting task.
         match self.waiting_for.get_mut(&task.model) {
             Some(count) => *count += 1,
             None => drop(self.waiting_for.insert(task.model.clone(), 1)),
