@@ -4,10 +4,10 @@
 use tiny_skia::Transform;
 
 use super::art::{self, Look, Moment};
+use super::camera::View;
 use super::canvas::{Canvas, lay_over};
 use super::pen::Pen;
 use super::subject::{Act, Subject};
-use super::view::View;
 
 /// A subject and its motion. Places in stage pixels, speeds per second.
 #[derive(Clone, Debug)]

@@ -1,8 +1,8 @@
-//! Camera moves: one eased path per shot, never revealing more than the planes hold.
+//! Camera moves: one eased path per shot, which never shows more than the planes hold; and the camera at
+//! one instant, which places each plane by its depth. A pulse moves it in step with a sound. It draws nothing.
 
 use super::lexicon::{Framing, Motion, Reading};
 use super::rng::Rng;
-use super::view::View;
 
 /// How far the farthest-reaching move pans a plane of depth 1.0, in stage units to each side.
 pub(crate) const REACH: f32 = 0.075;
@@ -101,4 +101,80 @@ impl Move {
 pub(crate) fn ease(t: f32) -> f32 {
     let smooth = t * t * (3.0 - 2.0 * t);
     smooth * 0.6 + t * 0.4
+}
+
+/// Where the camera is. Lengths in stage pixels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    /// How far a plane of depth 1.0 is moved, right and down.
+    pub(crate) pan: (f32, f32),
+    /// Magnification of a plane of depth 1.0, 1.0 or more.
+    pub(crate) zoom: f32,
+    /// The point that zooming keeps in place.
+    pub(crate) centre: (f32, f32),
+    /// Frame pixels per stage pixel.
+    pub(crate) pixels: f32,
+    /// Time since the start of the shot.
+    pub(crate) time_s: f32,
+}
+
+/// From stage to frame: `x * scale + right`, `y * scale + down`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Map {
+    pub(crate) scale: f32,
+    pub(crate) right: f32,
+    pub(crate) down: f32,
+}
+
+impl View {
+    /// The map of a plane at `depth`: 0.0 infinitely far, 1.0 the subject, more is nearer.
+    pub(crate) fn map(&self, depth: f32) -> Map {
+        let scale = 1.0 + (self.zoom - 1.0) * (0.3 + 0.7 * depth);
+        Map {
+            scale: scale * self.pixels,
+            right: (self.centre.0 * (1.0 - scale) + self.pan.0 * depth) * self.pixels,
+            down: (self.centre.1 * (1.0 - scale) + self.pan.1 * depth) * self.pixels,
+        }
+    }
+}
+
+impl Map {
+    pub(crate) fn x(&self, x: f32) -> f32 {
+        x * self.scale + self.right
+    }
+
+    pub(crate) fn y(&self, y: f32) -> f32 {
+        y * self.scale + self.down
+    }
+}
+
+/// How much a full swell magnifies.
+const ZOOM: f32 = 0.035;
+
+/// How much darker the picture is without any swell.
+const DIM: f32 = 0.14;
+
+/// Effect of a swell on one frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Pulse {
+    /// Magnification, 1.0 or more.
+    pub(crate) zoom: f32,
+    /// Share of the light, at most 1.0.
+    pub(crate) light: f32,
+}
+
+impl Pulse {
+    /// No motion of its own.
+    pub(crate) const CALM: Self = Self {
+        zoom: 1.0,
+        light: 1.0,
+    };
+
+    /// That of a swell from 0.0 to 1.0.
+    pub(crate) fn of(swell: f32) -> Self {
+        Self {
+            zoom: 1.0 + ZOOM * swell,
+            light: 1.0 - DIM * (1.0 - swell),
+        }
+    }
 }

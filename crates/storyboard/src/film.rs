@@ -1,34 +1,29 @@
-//! One clip while it is made: its takes, the sets that are in use, and the drawing of any frame.
-//! It decides no times and runs no threads.
+//! One clip while it is made: its takes, the sets and captions in use, each made at its first use and released after
+//! its last, and the drawing of any frame. It decides no times and runs no threads.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kinora_contract::VideoSpec;
+use kinora_engine::{Clip, Job, Materials, Picture};
 
+use super::camera::Pulse;
 use super::canvas::Canvas;
+use super::caption::{Caption, Page, Words};
 use super::colour::smooth;
-use super::cover::{Fit, cover, fit, fitted};
 use super::edit::Ground;
-use super::ends::Ends;
-use super::erase::OldLetters;
-use super::letters::Letters;
 use super::lexicon::{Hour, Reading};
-use super::morph::Morph;
-use super::motion::Swell;
 use super::options::Options;
 use super::palette::Palette;
-use super::photo::{Look, Photo};
-use super::pulse::Pulse;
-use super::reel::{Reel, Show, Take};
-use super::restyle::{self, Restyle};
-use super::revise::{self, Change};
+use super::photo::{Fit, Look, Morph, Photo, cover, fit, fitted};
+use super::reel::{Ends, Reel, Show, Take};
+use super::restyle::{OldLetters, Restyle};
+use super::revise::Change;
 use super::rng::{Rng, hash};
 use super::scene::{Scene, palette};
 use super::script::Shot;
 use super::set::{Course, Desk, Moment, Set};
-use super::slot::{Slot, held, release, slots};
 use super::sound::{Track, samples};
-use kinora_engine::{Clip, Job, Materials, Picture};
+use super::{restyle, revise};
 
 /// How many frames of a draft show one painted frame.
 const DRAFT_HOLD: u32 = 3;
@@ -380,5 +375,147 @@ impl<'a> Film<'a> {
             .take_while(|take| frame >= take.shot.end)
             .count()
             .min(self.reel.takes.len().saturating_sub(1))
+    }
+}
+
+/// Captions and mark of a clip, as far as its options want them.
+#[derive(Debug)]
+pub(crate) struct Letters<'a> {
+    options: &'a Options,
+    clip: Clip,
+    /// One for each line.
+    captions: Vec<Slot<Caption>>,
+    mark: Option<Page>,
+}
+
+impl<'a> Letters<'a> {
+    /// The letters of a clip of so many `lines`.
+    pub(crate) fn new(spec: &VideoSpec, options: &'a Options, clip: Clip, lines: usize) -> Self {
+        let draft = if spec.draft { "DRAFT · " } else { "" };
+        let mark = || {
+            let text = options.mark_text.replace("{seed}", &spec.seed.to_string());
+            Page::mark(&format!("{draft}{text}"), clip.size, options.system_fonts)
+        };
+        Self {
+            options,
+            clip,
+            captions: slots(lines),
+            mark: options.mark.then(mark).flatten(),
+        }
+    }
+
+    /// Lays the caption of `frame` over the picture. `avoid` gives the boxes that the caption of a line must not
+    /// cover: left, top, right and bottom as shares of the frame.
+    pub(crate) fn lay_captions(
+        &self,
+        lines: &[Shot],
+        frame: u32,
+        ink: f32,
+        canvas: &mut Canvas,
+        avoid: impl Fn(&Shot) -> Vec<[f32; 4]>,
+    ) {
+        if !self.options.caption {
+            return;
+        }
+        for (line, caption) in lines.iter().zip(&self.captions) {
+            if (line.start..line.end).contains(&frame) {
+                held(caption, || self.caption(line, &avoid(line))).lay(frame, ink, canvas);
+            }
+        }
+    }
+
+    fn caption(&self, line: &Shot, avoid: &[[f32; 4]]) -> Caption {
+        let words = Words {
+            text: &line.text,
+            span: (line.start, line.end),
+            avoid,
+            below: self.mark.as_ref().map_or(0, Page::bottom),
+            system_fonts: self.options.system_fonts,
+        };
+        Caption::new(&words, self.clip.size, self.clip.fps)
+    }
+
+    /// Lays the mark over a picture, which must be a painted one.
+    pub(crate) fn lay_mark(&self, ink: f32, canvas: &mut Canvas) {
+        if let Some(mark) = &self.mark {
+            mark.lay(canvas, ink);
+        }
+    }
+
+    /// Lets go of the captions that no frame from `frame` on needs.
+    pub(crate) fn strike(&self, lines: &[Shot], frame: u32) {
+        for (line, caption) in lines.iter().zip(&self.captions) {
+            if line.end <= frame {
+                release(caption);
+            }
+        }
+    }
+}
+
+/// A thing that is made at its first use and let go after its last.
+pub(crate) type Slot<T> = Mutex<Option<Arc<T>>>;
+
+/// The thing in `slot`, made if it is not there.
+pub(crate) fn held<T>(slot: &Slot<T>, make: impl FnOnce() -> T) -> Arc<T> {
+    let mut held = slot.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(held.get_or_insert_with(|| Arc::new(make())))
+}
+
+/// Empty places.
+pub(crate) fn slots<T>(count: usize) -> Vec<Slot<T>> {
+    (0..count).map(|_| Mutex::new(None)).collect()
+}
+
+/// Empties `slot`; current users keep their reference.
+pub(crate) fn release<T>(slot: &Slot<T>) {
+    *slot.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+/// How fast a swell rises and falls, as the time to a half, seconds.
+const RISE_S: f32 = 0.03;
+const FALL_S: f32 = 0.16;
+
+/// The swell of each frame.
+#[derive(Debug, Default)]
+pub(crate) struct Swell(Vec<f32>);
+
+impl Swell {
+    /// Follows the loudness of `track`.
+    pub(crate) fn of_sound(track: &Track, frames: u32, fps: u32) -> Self {
+        Self::of_levels(
+            (0..frames)
+                .map(|frame| {
+                    let (from, to) = (samples(frame, fps) * 2, samples(frame + 1, fps) * 2);
+                    let pcm = track.pcm();
+                    let part = &pcm[from.min(pcm.len())..to.min(pcm.len())];
+                    let power: f32 = part.iter().map(|sample| sample * sample).sum();
+                    (power / part.len().max(1) as f32).sqrt()
+                })
+                .collect(),
+            fps,
+        )
+    }
+
+    /// Follows any level of 0.0 or more, one per frame, relative to the highest.
+    pub(crate) fn of_levels(mut levels: Vec<f32>, fps: u32) -> Self {
+        let most = levels.iter().copied().fold(1e-6, f32::max);
+        let keep = |half_s: f32| (-std::f32::consts::LN_2 / (half_s * fps as f32)).exp();
+        let (rise, fall) = (keep(RISE_S), keep(FALL_S));
+        let mut held: Option<f32> = None;
+        for level in &mut levels {
+            let goal = (*level / most).sqrt();
+            let before = *held.get_or_insert(goal);
+            let keep = if goal > before { rise } else { fall };
+            *level = goal + (before - goal) * keep;
+            held = Some(*level);
+        }
+        Self(levels)
+    }
+
+    /// The pulse of `frame`.
+    pub(crate) fn at(&self, frame: u32) -> Pulse {
+        self.0
+            .get(frame as usize)
+            .map_or(Pulse::CALM, |swell| Pulse::of(*swell))
     }
 }

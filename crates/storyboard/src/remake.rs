@@ -3,7 +3,7 @@
 
 use kinora_contract::{Inputs, Seconds, VideoSpec};
 
-use super::length::FPS;
+use super::check::FPS;
 use super::lexicon::Reading;
 use super::revise::{Change, Settled};
 use super::scene::{Scene, settled, shortages};

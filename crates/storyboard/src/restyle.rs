@@ -1,16 +1,20 @@
-//! A source that this engine did not make, under the words of an edit: other light, other
-//! colours, and weather before it. Every shape stays where it was; nothing is painted into it.
+//! A source that this engine cannot make again, under the words of an edit: other light, other colours, weather in
+//! front of it, and no captions of an earlier version. Every shape stays where it was; nothing is painted into it.
 
 use std::sync::Arc;
 
-use super::canvas::Canvas;
+use kinora_contract::VideoSpec;
+use kinora_engine::Clip;
+
+use super::camera::Pulse;
+use super::canvas::{Canvas, FULL};
+use super::caption::{Caption, Words};
 use super::colour::Rgb;
-use super::erase::OldLetters;
 use super::lexicon::{Hour, Mood, Reading, Weather};
 use super::palette::Palette;
-use super::pulse::Pulse;
 use super::rng::Rng;
 use super::scene::{Bench, Scene};
+use super::script::{merged, shots};
 
 /// Share of the new colours in the light; the rest of it stays white.
 const TINT: f32 = 0.75;
@@ -229,6 +233,108 @@ fn hue(palette: &Palette, share: f32) -> [f32; 3] {
     let luma = hue.r * 0.2126 + hue.g * 0.7152 + hue.b * 0.0722;
     // Near black the hue of a colour runs wild; it is held.
     [hue.r, hue.g, hue.b].map(|part| (part / luma.max(0.02)).clamp(0.2, 3.0))
+}
+
+/// The least light of a letter, on black.
+const LETTER_MIN: u16 = FULL / 40;
+/// How far the dark rim of letters reaches, in shares of the frame's shorter side.
+const RIM: f32 = 0.008;
+
+/// The captions that a source shows.
+#[derive(Debug)]
+pub(crate) struct OldLetters(Vec<Caption>);
+
+impl OldLetters {
+    /// Those of the videos that `script` made one after the other; each may still be seen.
+    pub(crate) fn of(script: &[Arc<VideoSpec>], clip: Clip, system_fonts: bool) -> Self {
+        let lines = script.iter().flat_map(|link| {
+            let avoid = link.negative_prompt.as_deref().unwrap_or_default();
+            merged(shots(&link.prompt, avoid, &[clip.frames], clip.fps))
+        });
+        Self(
+            lines
+                .map(|line| {
+                    let words = Words {
+                        text: &line.text,
+                        span: (line.start, line.end),
+                        avoid: &[],
+                        below: 0,
+                        system_fonts,
+                    };
+                    Caption::new(&words, clip.size, clip.fps)
+                })
+                .collect(),
+        )
+    }
+
+    /// Takes those of `frame` off `canvas`; `mask` is working memory.
+    pub(crate) fn erase(&self, frame: u32, canvas: &mut Canvas, mask: &mut Canvas) {
+        if self.0.is_empty() {
+            return;
+        }
+        mask.pixels.fill(0);
+        for caption in &self.0 {
+            caption.lay(frame, 1.0, mask);
+        }
+        let (width, height) = (canvas.width, canvas.height);
+        let covered = covered(mask, (width.min(height) as f32 * RIM).ceil() as usize);
+        let Some(first) = covered.iter().position(|is| *is) else {
+            return;
+        };
+        for x in 0..width {
+            let mut y = first / width;
+            while y < height {
+                let run = (y..height).take_while(|y| covered[y * width + x]).count();
+                if run > 0 {
+                    fill(canvas, x, y, run);
+                }
+                y += run + 1;
+            }
+        }
+    }
+}
+
+/// Whether a letter or its rim covers each pixel.
+fn covered(mask: &Canvas, rim: usize) -> Vec<bool> {
+    let (width, height) = (mask.width, mask.height);
+    let mut covered = vec![false; width * height];
+    for (at, pixel) in mask.pixels.as_chunks::<4>().0.iter().enumerate() {
+        if pixel[0] < LETTER_MIN {
+            continue;
+        }
+        let (x, y) = (at % width, at / width);
+        for row in y.saturating_sub(rim)..=(y + rim).min(height - 1) {
+            let (from, to) = (x.saturating_sub(rim), (x + rim).min(width - 1));
+            covered[row * width + from..=row * width + to].fill(true);
+        }
+    }
+    covered
+}
+
+/// Fills `run` pixels of column `x` from row `y` on between the ones above and below.
+fn fill(canvas: &mut Canvas, x: usize, y: usize, run: usize) {
+    let (width, height) = (canvas.width, canvas.height);
+    let pixel = |y: usize| {
+        let at = (y * width + x) * 4;
+        [0, 1, 2].map(|lane| f32::from(canvas.pixels[at + lane]))
+    };
+    let ends = (
+        y.checked_sub(1).map(pixel),
+        (y + run < height).then(|| pixel(y + run)),
+    );
+    let (above, below) = match ends {
+        (Some(above), Some(below)) => (above, below),
+        (Some(one), None) | (None, Some(one)) => (one, one),
+        (None, None) => return,
+    };
+    for step in 0..run {
+        let share = (step + 1) as f32 / (run + 1) as f32;
+        let at = ((y + step) * width + x) * 4;
+        for lane in 0..3 {
+            let value = above[lane] + (below[lane] - above[lane]) * share;
+            canvas.pixels[at + lane] = value as u16;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,24 +1,22 @@
-//! A scene: painted once from a shot's reading, then drawn at any time. It is immutable after
-//! painting, so that several painters can draw frames of it at once.
+//! A scene: painted once from a shot's reading, then drawn at any time. It is immutable after painting, so that
+//! several painters can draw frames of it at once. Hidden rows of planes are skipped.
 
 use kinora_contract::{Resolution, Size};
 
 use super::actor::Actor;
-use super::camera::Move;
+use super::camera::{Move, Pulse, View};
 use super::canvas::Canvas;
 use super::events::events;
-use super::flat::{Flat, lay_all};
 use super::lexicon::{Framing, Hour, Place, Reading, Weather};
 use super::palette::Palette;
-use super::pulse::Pulse;
 use super::resample::Scratch;
 use super::revise::Settled;
 use super::rng::{Rng, hash};
-use super::scenes::{self, Kept, Shortage};
+use super::scenes::{Kept, Shortage};
 use super::script::Shot;
 use super::stage::{Element, Stage};
 use super::subject::Subject;
-use super::view::View;
+use super::{layer, scenes, wash};
 
 /// A painted scene.
 #[derive(Debug)]
@@ -319,5 +317,51 @@ impl Scene {
                 hiding.map_or(0, |(index, _)| index)
             })
             .collect()
+    }
+}
+
+/// A flat element seen through one view.
+#[derive(Debug)]
+pub(crate) enum Flat<'a> {
+    Plane(layer::Seen<'a>),
+    Wash(wash::Seen<'a>),
+}
+
+impl<'a> Flat<'a> {
+    /// `None` of an element that is not flat.
+    pub(crate) fn of(element: &'a Element, view: &View) -> Option<Self> {
+        match element {
+            Element::Plane(layer) => Some(Self::Plane(layer::Seen::new(layer, view))),
+            Element::Wash(wash) => Some(Self::Wash(wash::Seen::new(wash, view))),
+            _ => None,
+        }
+    }
+
+    /// Whether it hides everything behind it in row `y` of the frame.
+    pub(crate) fn hides(&self, y: usize) -> bool {
+        match self {
+            Self::Plane(plane) => plane.hides(y),
+            Self::Wash(_) => false,
+        }
+    }
+}
+
+/// Lays `flats`, back to front, the first of which is the scene's element `at`; in row `y` only
+/// those from element `first[y]` on.
+pub(crate) fn lay_all(
+    flats: &mut [Flat<'_>],
+    at: usize,
+    first: &[usize],
+    canvas: &mut Canvas,
+    scratch: &mut Scratch,
+) {
+    for (y, first) in first.iter().enumerate() {
+        let row = canvas.row(y);
+        for flat in flats.iter_mut().skip(first.saturating_sub(at)) {
+            match flat {
+                Flat::Plane(plane) => plane.lay(y, row, scratch),
+                Flat::Wash(wash) => wash.lay(y, row, scratch),
+            }
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! The sets from which takes are drawn: a painted scene, given pictures, or a mix of two sets. It draws
 //! single moments; it chooses no shots and knows no clip.
 
+use super::camera::Pulse;
 use super::canvas::Canvas;
 use super::caption::faces;
 use super::colour::smooth;
-use super::morph::Morph;
+use super::photo::Morph;
 use super::photo::Photo;
-use super::pulse::Pulse;
 use super::restyle::Restyle;
 use super::scene::{Bench, Scene};
 

@@ -1,10 +1,10 @@
 //! A smooth field of colour (sky, glow, mist), kept coarse but at 15 bits, so that it costs
 //! little and never shows a band.
 
+use super::camera::{Map, View};
 use super::canvas::FULL;
 use super::colour::Rgb;
 use super::resample::{Across, Held, Scratch, Step, Texel, blend_rows, high};
-use super::view::{Map, View};
 
 /// How a wash meets what lies under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

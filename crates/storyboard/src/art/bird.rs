@@ -4,8 +4,7 @@ use std::f32::consts::TAU;
 
 use tiny_skia::Transform;
 
-use super::quadruped::gait::Gait;
-use super::quadruped::legs::{Bend, Leg};
+use super::quadruped::gait::{Bend, Gait, Leg};
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
 use crate::colour::smooth;

@@ -1,7 +1,6 @@
 //! Insects and spiders: beating wings, and feet that stand still on the ground.
 
-use super::quadruped::gait::Gait;
-use super::quadruped::legs::{Bend, Leg};
+use super::quadruped::gait::{Bend, Gait, Leg};
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
 use crate::pen::Pen;

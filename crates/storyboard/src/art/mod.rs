@@ -6,7 +6,6 @@ mod bird;
 mod building;
 #[cfg(test)]
 mod creature_tests;
-mod drawings;
 mod effects;
 mod insect;
 mod people;

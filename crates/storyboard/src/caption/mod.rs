@@ -1,22 +1,20 @@
-//! Words over the picture: the shot's text as a caption, and the mark that labels the picture an animatic. It lays out
-//! each page of text once, and per frame only fades it. It does not interpret the words.
-
-pub(crate) mod faces;
-mod fonts;
-mod ink;
-mod lines;
-mod page;
-mod shape;
-mod system;
-
-pub(crate) use page::Page;
+//! Words over the picture: the shot's text as a caption, the mark that labels the picture an animatic, and an operator's
+//! watermark for frames of any engine. It lays out each page of text once, and per frame only fades it. It does not
+//! interpret the words.
 
 use kinora_contract::Size;
+use lines::{Pages, Room};
+pub(crate) use page::Page;
+use page::{Anchor, Block};
 
 use super::canvas::Canvas;
 use super::scene::stage_of;
-use lines::{Pages, Room};
-use page::{Anchor, Block};
+
+pub(crate) mod faces;
+mod fonts;
+mod lines;
+mod page;
+mod shape;
 
 /// Minimum time of a page of text, seconds.
 const PAGE_S_MIN: f32 = 1.7;
@@ -38,7 +36,7 @@ pub(crate) fn line(text: &str, size: f32) -> Option<(usize, usize, Vec<f32>)> {
     let line = shape::Paragraph::new(text, false).line(&all);
     let height = (size * 1.4).ceil() as usize;
     let width = (line.width * size).ceil() as usize;
-    let mask = ink::Mask::of(&[(&line, 0.0, size * 1.05)], size, (width, height))?;
+    let mask = page::Mask::of(&[(&line, 0.0, size * 1.05)], size, (width, height))?;
     Some((mask.width, height, mask.cover))
 }
 
@@ -132,6 +130,39 @@ fn overlap(one: [f32; 4], other: [f32; 4]) -> f32 {
     let across = one[2].min(other[2]) - one[0].max(other[0]);
     let down = one[3].min(other[3]) - one[1].max(other[1]);
     across.max(0.0) * down.max(0.0)
+}
+
+/// White letters with a dark outline, which read on any background.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watermark {
+    /// The column of its first pixel.
+    pub left: usize,
+    /// The row of its first pixel.
+    pub top: usize,
+    /// Pixels of a row.
+    pub width: usize,
+    /// `[height][width][2] u8`: grey, premultiplied, and opacity.
+    pub pixels: Vec<[u8; 2]>,
+}
+
+/// The mark `text` in the upper right corner of frames of size `frame`; `None` where these have no room for it, or no
+/// built-in font has its characters.
+pub fn watermark(text: &str, frame: Size) -> Option<Watermark> {
+    let page = Page::watermark(text, frame)?;
+    let (left, top, width, pixels) = page.parts();
+    Some(Watermark {
+        left,
+        top,
+        width,
+        pixels: pixels
+            .map(|pixel| pixel.map(|value| ((u32::from(value) * 255 + 16_384) >> 15) as u8))
+            .collect(),
+    })
+}
+
+/// The characters of `text` that no built-in font has, and that a mark leaves out: each once, in order.
+pub fn not_in_watermark(text: &str) -> Vec<char> {
+    unset(text, false)
 }
 
 #[cfg(test)]
@@ -277,5 +308,29 @@ mod tests {
     fn every_resolution_breaks_a_caption_alike() {
         let pages = |one: Resolution| caption(LONG, &[], one.size(AspectRatio::R16x9)).pages.len();
         assert_eq!(pages(Resolution::P480), pages(Resolution::P1080));
+    }
+
+    #[test]
+    fn a_mark_is_inside_every_frame_and_has_ink() {
+        for (width, height) in [
+            (2520, 1080),
+            (1280, 720),
+            (480, 854),
+            (256, 256),
+            (1080, 1920),
+        ] {
+            for text in ["AI", "Made with AI by Example", &"W".repeat(40)] {
+                let mark = watermark(text, Size::new(width, height)).unwrap();
+                let rows = mark.pixels.len() / mark.width;
+                assert_eq!(mark.pixels.len() % mark.width, 0);
+                assert!(mark.left + mark.width <= width as usize, "{text}");
+                assert!(mark.left > width as usize / 20 && mark.top + rows < height as usize / 2);
+                let brightest = mark.pixels.iter().map(|[grey, _]| *grey).max();
+                assert!(brightest > Some(200), "{text}: {brightest:?}");
+                assert!(mark.pixels.iter().all(|[grey, alpha]| grey <= alpha));
+            }
+        }
+        assert_eq!(watermark(" ", Size::new(480, 480)), None);
+        assert_eq!(not_in_watermark("AI \u{13000}"), ['\u{13000}']);
     }
 }

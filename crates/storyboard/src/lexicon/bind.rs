@@ -1,13 +1,10 @@
-//! Assigns numbers, colours, sizes and actions to the subjects near them. It uses the word order of each language
-//! and parses no grammar.
+//! Assigns numbers, colours, sizes and actions to the subjects near them, passes the colour of clothes to their wearer, and
+//! merges mentions that describe one figure. It uses the word order of each language and parses no grammar.
 
 use super::Meaning;
-use super::able::able;
-use super::joint;
-use super::reading::{Bound, Mention};
-use super::reading::{Role, Tint};
-use super::scan::Item;
-use super::worn::{Owner, Text};
+use super::language::Language;
+use super::reading::{Bound, Mention, Role, Tint, able};
+use super::scan::{Item, Token};
 use crate::colour::Rgb;
 use crate::subject::{Act, Body, Stance, Subject};
 
@@ -63,7 +60,7 @@ pub(super) fn bind(items: &[Item], text: &Text<'_>) -> Bound {
             bound.act(items, index, act, text);
         }
     }
-    joint::join(&mut bound, items);
+    join(&mut bound, items);
     bound
 }
 
@@ -386,4 +383,265 @@ fn scenery(items: &[Item], from: usize, index: usize) -> bool {
         })
     });
     things.unwrap_or(false)
+}
+
+/// Words for driving or riding the thing behind them. Words for passing it are not in this list.
+const DRIVES: [&str; 15] = [
+    "drive", "drives", "driving", "ride", "rides", "riding", "row", "rows", "rowing", "conduce",
+    "fährt", "fahren", "guida", "dirige", "едет",
+];
+
+/// Merges the mentions that describe one figure.
+pub(super) fn join(bound: &mut Bound, items: &[Item]) {
+    list(&mut bound.mentions, items);
+    play(&mut bound.mentions);
+    drive(bound, items);
+}
+
+fn is_person(mention: &Mention) -> bool {
+    mention.role.subject.facts().body == Body::Person
+}
+
+/// "Three people: a king, a queen and a knight" means these three.
+fn list(mentions: &mut Vec<Mention>, items: &[Item]) {
+    let found = mentions.iter().enumerate().find_map(|(at, all)| {
+        let many = all.role.subject == Subject::Person && all.role.count > 1;
+        let stop = items.get(all.item + 1).is_some_and(Item::is_stop);
+        let mut left = all.role.count;
+        let listed = mentions[at + 1..].iter().take_while(|one| {
+            let ours = is_person(one) && left > 0;
+            left = left.saturating_sub(one.role.count);
+            ours
+        });
+        let sum = listed.fold(0_u32, |sum, one| sum.saturating_add(one.role.count));
+        (many && stop && sum == all.role.count).then_some(at)
+    });
+    if let Some(at) = found {
+        mentions.remove(at);
+    }
+}
+
+/// The drawing of a player includes the guitar; a person at a piano stands without one.
+fn play(mentions: &mut Vec<Mention>) {
+    let plays = |one: &Mention| {
+        let act = one.role.act.unwrap_or(one.role.subject.facts().usual);
+        is_person(one) && act == Act::Play
+    };
+    if !mentions.iter().any(plays) {
+        return;
+    }
+    let named = |wanted: Subject| mentions.iter().any(|one| one.role.subject == wanted);
+    if named(Subject::Guitar) {
+        mentions.retain(|one| one.role.subject != Subject::Guitar);
+    } else if named(Subject::Piano) {
+        for one in mentions.iter_mut() {
+            if plays(one) {
+                one.role.act = Some(Act::Stand);
+            } else if one.role.subject == Subject::Piano {
+                one.role.act = Some(Act::Play);
+            }
+        }
+    }
+}
+
+/// Puts a driver into the car and a rider onto the horse. A warning names combinations without a drawing.
+fn drive(bound: &mut Bound, items: &[Item]) {
+    let found = bound
+        .mentions
+        .windows(2)
+        .enumerate()
+        .find_map(|(at, pair)| {
+            let [who, what] = pair else {
+                return None;
+            };
+            let between = items.get(who.item + 1..what.item)?;
+            let verb = between
+                .iter()
+                .find(|item| DRIVES.contains(&item.written.to_lowercase().as_str()))?;
+            // Beside a person in the bus an animal rides along.
+            let animal = at == 0 && who.role.subject.facts().body == Body::Quadruped;
+            let fits = (animal || is_person(who))
+                && !between
+                    .iter()
+                    .any(|item| item.is_stop() || item.says(Meaning::And));
+            fits.then(|| (at, verb.written.clone()))
+        });
+    let Some((at, verb)) = found else {
+        return;
+    };
+    let (who, what) = (bound.mentions[at].role, &mut bound.mentions[at + 1].role);
+    let facts = what.subject.facts();
+    if who.subject.facts().body == Body::Quadruped {
+        bound.idle.push(verb);
+        return;
+    }
+    if what.subject == Subject::Horse {
+        what.subject = Subject::Rider;
+        what.act = Some(Act::Run);
+    } else if carries(what.subject) {
+        what.act = Some(Act::Move);
+    } else {
+        let mount = facts.body == Body::Quadruped || what.subject == Subject::Motorcycle;
+        bound.idle.extend(mount.then_some(verb));
+        return;
+    }
+    what.count = what.count.max(who.count);
+    bound.mentions.remove(at);
+}
+
+/// Whether its drawing shows a driver when it moves, or hides the people inside.
+fn carries(subject: Subject) -> bool {
+    let facts = subject.facts();
+    let rolls = facts.body == Body::Vehicle && facts.stance == Stance::Rolls;
+    rolls && subject != Subject::Motorcycle || subject == Subject::Canoe
+}
+
+/// Maximum number of tokens between clothes and their wearer.
+const WORN: usize = 8;
+
+const CLOTHES: [&str; 69] = [
+    "dress",
+    "coat",
+    "robe",
+    "skirt",
+    "shirt",
+    "jacket",
+    "suit",
+    "hat",
+    "scarf",
+    "cloak",
+    "gown",
+    "sweater",
+    "uniform",
+    "costume",
+    "trousers",
+    "jeans",
+    "hoodie",
+    "kimono",
+    "cape",
+    "raincoat",
+    "manteau",
+    "jupe",
+    "chemise",
+    "veste",
+    "chapeau",
+    "écharpe",
+    "pull",
+    "pantalon",
+    "tenue",
+    "vestido",
+    "abrigo",
+    "falda",
+    "camisa",
+    "chaqueta",
+    "sombrero",
+    "bufanda",
+    "traje",
+    "capa",
+    "pantalón",
+    "vestito",
+    "abito",
+    "cappotto",
+    "gonna",
+    "camicia",
+    "giacca",
+    "cappello",
+    "sciarpa",
+    "mantello",
+    "casaco",
+    "saia",
+    "chapéu",
+    "cachecol",
+    "jaqueta",
+    "kleid",
+    "mantel",
+    "hemd",
+    "jacke",
+    "hut",
+    "schal",
+    "anzug",
+    "umhang",
+    "платье",
+    "платьем",
+    "пальто",
+    "юбке",
+    "рубашке",
+    "куртке",
+    "шляпе",
+    "плаще",
+];
+
+/// The owner of a colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The mention that wears it, by index.
+    Wearer(usize),
+    /// A thing without a drawing.
+    Undrawn,
+}
+
+/// The tokens of a text with its unknown words.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Text<'a> {
+    pub(super) tokens: &'a [Token],
+    /// Unknown words and their token indices.
+    pub(super) unknown: &'a [(String, usize)],
+    pub(super) language: Language,
+}
+
+impl Text<'_> {
+    fn is_cloth(&self, at: usize) -> bool {
+        let token = self.tokens.get(at);
+        token.is_some_and(|token| CLOTHES.contains(&token.text.as_str()))
+    }
+
+    fn is_unknown(&self, at: usize) -> bool {
+        let token = self.tokens.get(at);
+        let text = token.map(|token| &token.written);
+        // The list has an unknown word once, at its first position.
+        text.is_some_and(|text| self.unknown.iter().any(|(one, _)| one == text))
+    }
+
+    /// Whether the token at `at` is a noun without a drawing.
+    pub(super) fn is_undrawn(&self, at: usize) -> bool {
+        let spaced = self.tokens.get(at).is_some_and(|token| !token.unspaced);
+        spaced && self.unknown.iter().any(|(_, one)| *one == at)
+    }
+
+    /// The owner of the colour at `items[index]`; `None` if the colour is for a drawn thing beside it.
+    pub(super) fn owner(
+        &self,
+        items: &[Item],
+        index: usize,
+        mentions: &[Mention],
+    ) -> Option<Owner> {
+        let (at, end) = (items[index].at, items[index].at + items[index].count);
+        let after = (end..end + 2).find(|one| self.is_cloth(*one));
+        let before = (at.saturating_sub(2)..at).find(|one| self.is_cloth(*one));
+        if let Some(cloth) = after.or(before) {
+            let away = |one: &Mention| items[one.item].at.abs_diff(cloth);
+            let wearers = mentions
+                .iter()
+                .filter(|one| one.role.subject.facts().body == Body::Person);
+            let near = wearers.filter(|one| away(one) <= WORN);
+            let nearest = near.min_by_key(|one| (items[one.item].at > cloth, away(one)))?;
+            let wearer = mentions.iter().position(|one| one.item == nearest.item)?;
+            return Some(Owner::Wearer(wearer));
+        }
+        let follows = matches!(
+            self.language,
+            Language::Spanish | Language::French | Language::Italian | Language::Portuguese
+        );
+        let drawn = |at: usize| {
+            let mut named = mentions.iter().map(|one| items[one.item].at);
+            named.any(|one| one == at)
+        };
+        let undrawn = if follows {
+            at > 0 && self.is_unknown(at - 1)
+        } else {
+            // An unknown word before a known thing may only describe it: the car of "a red plaid car" is red.
+            self.is_unknown(end) && !drawn(end + 1)
+        };
+        undrawn.then_some(Owner::Undrawn)
+    }
 }

@@ -1,14 +1,14 @@
 //! Reads a text in one language as a [`Reading`], without the things that a negation or the negative prompt
 //! excludes.
 
+use super::bind::Text;
 use super::bind::bind;
-use super::detect::detect;
 use super::language::Language;
 use super::lost::{account, relate};
 use super::reading::Bound;
 use super::scan::tokens;
 use super::scan::{Item, Scan, scan};
-use super::worn::Text;
+use super::words::detect;
 use super::{Fade, Hearing, Hour, Lost, Meaning, Place, Reading, Role, Weather, moves};
 use crate::subject::{Act, Body, Stance, Subject};
 

@@ -5,8 +5,8 @@ use icu_segmenter::WordSegmenter;
 use icu_segmenter::options::WordBreakInvariantOptions;
 
 use super::Meaning;
-use super::able::able;
 use super::language::Language;
+use super::reading::able;
 use super::words::{Entry, Words};
 use crate::subject::{Act, Subject};
 

@@ -1,7 +1,6 @@
 //! Applies the words of an edit to the reading of its source: hour, weather, place, colours, mood, added and removed
 //! subjects. It paints nothing and knows no times.
 
-mod order;
 mod parts;
 
 use super::lexicon::{

@@ -5,7 +5,7 @@ use super::particles::{Mark, Particles};
 use super::pen::{Ink, Pen, smooth as curve};
 use super::rng::Rng;
 use super::wash::Meeting;
-use super::{Plane, Stage, cast, heavens, land, trees, weather};
+use super::{Plane, Stage, cast, heavens, land, weather};
 use crate::colour::{Rgb, smooth};
 use crate::lexicon::{Hour, Weather};
 
@@ -152,7 +152,7 @@ fn crowns(pen: &mut Pen, span: (f32, f32), count: usize, size: f32, leaf: Rgb, r
     }
 }
 
-fn ferns(stage: &mut Stage<'_>, depth: f32, floor: &trees::Crest, distance: f32) {
+fn ferns(stage: &mut Stage<'_>, depth: f32, floor: &land::Crest, distance: f32) {
     stage.rng.part("ferns", depth);
     let (unit, palette) = (stage.unit, stage.palette);
     let mut rng = stage.rng.fork("ferns");

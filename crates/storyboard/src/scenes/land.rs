@@ -1,13 +1,13 @@
-//! Open land: mountains, hills and meadows. Deserts have a file of their own.
+//! Open land: mountains, hills, meadows and deserts, with woods and copses along their crests. Trees that the words name
+//! are subjects, and not painted here.
 
 use super::heavens::Orb;
 use super::noise::{cloudy, ridged, value};
-use super::pen::Ink;
-use super::sky;
-use super::trees::{self, Crest};
-use super::{Plane, Stage, cast};
+use super::pen::{Ink, Pen, smooth as curve};
+use super::rng::Rng;
+use super::{Plane, Stage, cast, sky};
 use crate::colour::{Rgb, smooth};
-use crate::lexicon::{Place, Weather};
+use crate::lexicon::{Hour, Place, Weather};
 use crate::subject::Subject;
 
 /// One mountain range; `near` 0.0 is the farthest.
@@ -114,11 +114,11 @@ pub(super) fn mountains(stage: &mut Stage<'_>) {
     }
     let slope = stage.height * 0.75;
     let crest = meadow(stage, 0.85, slope, 0.07, 0.2);
-    trees::pines(stage, 0.86, &crest, 46, 0.13);
+    pines(stage, 0.86, &crest, 46, 0.13);
     let front = stage.height * 0.83;
     let ground = meadow(stage, 1.0, front, 0.05, 0.05);
     cast::walkers_on(stage, &*ground);
-    trees::pines_edge(stage);
+    pines_edge(stage);
 }
 
 /// A rolling slope with its upper edge near `base`; answers the crest.
@@ -179,13 +179,13 @@ pub(super) fn hills(stage: &mut Stage<'_>) {
         );
     }
     let far = meadow(stage, 0.3, horizon + stage.unit * 0.01, 0.1, 0.62);
-    trees::copses(stage, 0.3, &far, 0.028, 0.62);
+    copses(stage, 0.3, &far, 0.028, 0.62);
     let middle = meadow(stage, 0.5, horizon + stage.unit * 0.09, 0.11, 0.4);
-    trees::copses(stage, 0.5, &middle, 0.05, 0.4);
+    copses(stage, 0.5, &middle, 0.05, 0.4);
     sky::bloom(stage, orb, 0.6);
     cast::fliers(stage, horizon * 0.92, orb);
     let near = meadow(stage, 0.75, stage.height * 0.7, 0.1, 0.2);
-    trees::copses(stage, 0.75, &near, 0.085, 0.2);
+    copses(stage, 0.75, &near, 0.085, 0.2);
     let front = stage.height * 0.81;
     let ground = meadow(stage, 1.0, front, 0.05, 0.05);
     cast::walkers_on(stage, &*ground);
@@ -256,4 +256,271 @@ pub(super) fn grass(stage: &mut Stage<'_>) {
             }
         }
     });
+}
+
+/// The crest of a piece of ground: stage row by stage column.
+pub(super) type Crest = Box<dyn Fn(f32) -> f32>;
+
+/// A pine with its foot at `(x, foot)`, `tall` pixels high, with `snow` on its tiers where it lies.
+fn pine(
+    pen: &mut Pen,
+    (x, foot, tall): (f32, f32, f32),
+    colour: Rgb,
+    snow: Option<Rgb>,
+    rng: &mut Rng,
+) {
+    pen.rect(
+        x - tall * 0.02,
+        foot - tall * 0.15,
+        tall * 0.04,
+        tall * 0.16,
+        colour,
+    );
+    let tiers = 6;
+    for tier in 0..tiers {
+        let share = tier as f32 / tiers as f32;
+        let (y, half) = (
+            foot - tall * (0.08 + 0.74 * share),
+            tall * 0.21 * (1.0 - share * 0.86),
+        );
+        let lean = rng.signed() * tall * 0.012;
+        let tip = y - tall * 0.27 * (1.0 - share * 0.35);
+        pen.shape(
+            &[
+                (x + lean, tip),
+                (x + half, y),
+                (x + half * 0.3, y - tall * 0.02),
+                (x, y + tall * 0.012),
+                (x - half * 0.3, y - tall * 0.02),
+                (x - half, y),
+            ],
+            colour,
+        );
+        if let Some(white) = snow {
+            let low = y - (y - tip) * 0.3;
+            pen.shape(
+                &[
+                    (x + lean, tip),
+                    (x + half * 0.7, low),
+                    (x + half * 0.1, low - (y - tip) * 0.12),
+                    (x - half * 0.25, low - (y - tip) * 0.02),
+                    (x - half * 0.68, low),
+                ],
+                Ink::Flat(white, 0.85),
+            );
+        }
+    }
+}
+
+/// A wood of pines along a crest.
+pub(super) fn pines(stage: &mut Stage<'_>, depth: f32, crest: &Crest, count: usize, size: f32) {
+    let (unit, palette) = (stage.unit, stage.palette);
+    stage.rng.part("pines", depth);
+    let mut rng = stage.rng.fork("pines");
+    let mut tone = palette.lit(Rgb::hex(0x2b_4a3c).tinted(palette.ground, 0.3), 0.12);
+    if stage.reading.is_snowy() {
+        tone = tone.mix(palette.lit(Rgb::hex(0xdf_e8f0), 0.2), 0.25);
+    }
+    let snow = (stage.reading.is_snowy()).then(|| palette.lit(Rgb::hex(0xf2_f6fb), 0.15));
+    let (top, bottom) = (crest(0.0) - unit * (size + 0.2), crest(0.0) + unit * 0.3);
+    let seed = rng.next();
+    stage.plane(
+        Plane {
+            brush: 0.05,
+            ..Plane::new(depth, top, bottom)
+        },
+        |pen, left, right| {
+            let count = (count as f32 * (right - left) / (unit * 1.6)) as usize;
+            for _ in 0..count {
+                let x = rng.range(left, right);
+                // They stand in groups.
+                if value(seed, x / (unit * 0.22), 0.0) < -0.05 {
+                    continue;
+                }
+                let tall = unit * size * rng.range(0.45, 1.0);
+                let shade = tone.lift(rng.signed() * 0.018);
+                pine(
+                    pen,
+                    (x, crest(x) + unit * 0.012, tall),
+                    shade,
+                    snow,
+                    &mut rng,
+                );
+            }
+        },
+    );
+}
+
+/// A few large dark pines at the sides of the frame, nearer than everything.
+pub(super) fn pines_edge(stage: &mut Stage<'_>) {
+    let (unit, width, height) = (stage.unit, stage.width, stage.height);
+    stage.rng.part("pines_edge", 0.0);
+    let mut rng = stage.rng.fork("edge");
+    let tone = stage
+        .palette
+        .lit(Rgb::hex(0x1e_332c).tinted(stage.palette.ground, 0.2), 0.0)
+        .lift(-0.05);
+    let side = rng.chance(0.5);
+    let white = stage.palette.lit(Rgb::hex(0xd8_e2ec), 0.0);
+    let snow = (stage.reading.is_snowy()).then_some(white);
+    stage.plane(Plane::new(1.35, height * 0.2, height * 1.2), |pen, _, _| {
+        for n in 0..4 {
+            let inward = width * (-0.05 + 0.065 * n as f32) + rng.signed() * unit * 0.02;
+            let x = if side { inward } else { width - inward };
+            let tall = unit * (0.78 - 0.15 * n as f32) * rng.range(0.85, 1.1);
+            let shade = tone.lift(rng.signed() * 0.012);
+            pine(pen, (x, height * 1.08, tall), shade, snow, &mut rng);
+        }
+    });
+}
+
+/// Round trees in loose groups along a crest.
+pub(super) fn copses(stage: &mut Stage<'_>, depth: f32, crest: &Crest, size: f32, distance: f32) {
+    let (unit, palette) = (stage.unit, stage.palette);
+    stage.rng.part("copses", depth);
+    let mut rng = stage.rng.fork("copse");
+    let seed = rng.next();
+    let tone = palette.lit(palette.leaf.lift(-0.07).saturate(0.9), distance);
+    let light = palette
+        .lit(palette.leaf.lift(0.02), distance)
+        .mix(palette.glow, 0.14);
+    let other = palette.lit(palette.blossom.lift(-0.03), distance);
+    let snow = (stage.reading.is_snowy()).then(|| palette.lit(Rgb::hex(0xf2_f6fb), distance));
+    let (top, bottom) = (crest(0.0) - unit * (size + 0.25), crest(0.0) + unit * 0.35);
+    stage.plane(
+        Plane {
+            brush: 0.06,
+            ..Plane::new(depth, top, bottom)
+        },
+        |pen, left, right| {
+            let count = ((right - left) / (unit * size * 0.5)) as usize;
+            for _ in 0..count {
+                let x = rng.range(left, right);
+                if value(seed, x / (unit * 0.3), 0.0) < 0.12 {
+                    continue;
+                }
+                let r = unit * size * rng.range(0.3, 0.6);
+                let y = crest(x) + unit * size * 0.15 - r * 0.7;
+                pen.rect(x - r * 0.09, y, r * 0.18, r * 1.2, tone.lift(-0.05));
+                let blob: Vec<(f32, f32)> = (0..9)
+                    .map(|n| n as f32 / 9.0 * std::f32::consts::TAU)
+                    .map(|a| (a, r * rng.range(0.85, 1.15)))
+                    .map(|(a, r)| (x + r * a.cos(), y + r * 1.1 * a.sin()))
+                    .collect();
+                let leaves = if rng.chance(0.3) { other } else { tone };
+                pen.fill(curve(&blob), leaves);
+                let (across, down) = (r * 0.55, r * 0.5);
+                match snow {
+                    Some(white) => pen.ellipse(x, y - r * 0.72, across * 1.25, down * 0.7, white),
+                    None => {
+                        let ink = Ink::Flat(light, 0.3);
+                        pen.ellipse(x - r * 0.2, y - r * 0.35, across, down, ink);
+                    }
+                }
+            }
+        },
+    );
+}
+
+pub(super) fn desert(stage: &mut Stage<'_>) {
+    let horizon = stage.height * if stage.tall() { 0.56 } else { 0.58 };
+    let orb = sky::sky(stage, horizon);
+    mesas(stage, horizon);
+    sky::bloom(stage, orb, 0.6);
+    cast::fliers(stage, horizon, orb);
+    for (near, share) in [(0.0, 0.05), (0.35, 0.17), (0.7, 0.34)] {
+        let base = horizon + (stage.height - horizon) * share;
+        let _skyline = dune(stage, base, near, orb);
+    }
+    let base = horizon + (stage.height - horizon) * 0.56;
+    let crest = dune(stage, base, 1.0, orb);
+    cast::walkers_on(stage, &*crest);
+}
+
+fn mesas(stage: &mut Stage<'_>, horizon: f32) {
+    stage.rng.part("mesas", 0.0);
+    let (unit, palette) = (stage.unit, stage.palette);
+    let mut rng = stage.rng.fork("mesa");
+    let tone = palette.lit(palette.sand.mix(palette.rock, 0.4).lift(-0.08), 0.72);
+    stage.plane(
+        Plane::new(0.16, horizon - unit * 0.35, horizon + unit * 0.1),
+        |pen, left, right| {
+            for _ in 0..5 {
+                let (x, half) = (rng.range(left, right), unit * rng.range(0.06, 0.2));
+                let tall = unit * rng.range(0.05, 0.14);
+                let (top, foot) = (horizon - tall, horizon + unit * 0.05);
+                pen.shape(
+                    &[
+                        (x - half * 1.35, foot),
+                        (x - half * 0.85, top + tall * 0.25),
+                        (x - half * 0.8, top),
+                        (x + half * 0.7, top - tall * 0.04),
+                        (x + half * 0.78, top + tall * 0.3),
+                        (x + half * 1.3, foot),
+                    ],
+                    tone.lift(rng.signed() * 0.02),
+                );
+            }
+        },
+    );
+}
+
+/// A dune with a sharp crest line, lit on one side; answers its skyline.
+fn dune(stage: &mut Stage<'_>, base: f32, near: f32, orb: Orb) -> Crest {
+    stage.rng.part("dune", near);
+    let seed = stage.rng.next();
+    let (unit, palette) = (stage.unit, stage.palette);
+    let depth = 0.3 + 0.7 * near;
+    let distance = 0.55 * (1.0 - near);
+    let wide = unit * (0.5 + 0.5 * near);
+    let swell = unit * (0.06 + 0.09 * near);
+    let crest = move |x: f32| {
+        let long = value(seed, x / wide, 0.0);
+        base - swell * (1.0 - long.abs() * 1.4)
+            + swell * 0.3 * value(seed ^ 1, x / (wide * 2.2), 0.0)
+    };
+    let warm = if palette.hour == Hour::Day {
+        0.04
+    } else {
+        0.16
+    };
+    let lit = palette
+        .lit(palette.sand.lift(0.05), distance)
+        .mix(palette.glow, warm);
+    let shade = palette
+        .lit(palette.sand.lift(-0.14).saturate(0.9), distance)
+        .mix(palette.sky_top, 0.14);
+    let side = if orb.x > stage.width * 0.5 { 1.0 } else { -1.0 };
+    let bottom = stage.height * 1.2;
+    let plane = Plane {
+        brush: 0.035,
+        ..Plane::new(depth, base - swell * 1.5, bottom)
+    };
+    stage.field(plane, |x, y| {
+        let below = y - crest(x);
+        if below < -1.0 {
+            return (lit, 0.0);
+        }
+        // The shaded side runs down from each crest in a curve.
+        let run = x + side * below * 0.9 + (below / unit * 9.0).sin() * unit * 0.012;
+        let lean = crest(run + 2.0) - crest(run - 2.0);
+        let face = smooth(-0.5, 0.5, lean * side * 1.4);
+        let ripple = ((below * 1.0
+            + value(seed ^ 4, x / (unit * 0.2), y / (unit * 0.07)) * unit * 0.03)
+            / (unit * 0.007))
+            .sin()
+            * 0.018
+            * near
+            * face;
+        let colour = shade.mix_plain(lit, face);
+        let deep = smooth(0.0, unit * 0.5, below) * 0.25;
+        let tone = colour.mix_plain(shade, deep);
+        let tone = Rgb {
+            r: tone.r + ripple,
+            g: tone.g + ripple,
+            b: tone.b + ripple,
+        };
+        (tone, (below + 0.5).clamp(0.0, 1.0))
+    });
+    Box::new(crest)
 }

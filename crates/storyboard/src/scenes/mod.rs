@@ -2,7 +2,6 @@
 
 mod cast;
 mod city;
-mod desert;
 mod dream;
 mod forest;
 mod heavens;
@@ -11,11 +10,9 @@ mod room;
 mod sea;
 mod sky;
 mod space;
-mod surge;
 mod table;
 #[cfg(test)]
 mod tests;
-mod trees;
 mod underwater;
 mod weather;
 
@@ -34,7 +31,7 @@ pub(crate) fn build(stage: &mut Stage<'_>) {
         Place::Sea => sea::sea(stage),
         Place::Lake => sea::lake(stage),
         Place::Mountains => land::mountains(stage),
-        Place::Desert => desert::desert(stage),
+        Place::Desert => land::desert(stage),
         Place::Hills => land::hills(stage),
         Place::Forest => forest::forest(stage),
         Place::City => city::city(stage),

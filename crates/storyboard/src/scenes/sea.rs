@@ -1,13 +1,14 @@
-//! Water under the sky: the sea with a beach or cliffs, and lakes between hills.
+//! Water under the sky: the sea with a beach or cliffs and the high waves of a storm, and lakes between hills. The level
+//! water mirrors what is painted above it.
 
 use super::events::SURF_RATE;
 use super::heavens::Orb;
-use super::land::{self, Range};
-use super::noise::{cloudy, value};
+use super::land::Range;
+use super::layer::Heave;
+use super::noise::{cloudy, ridged, value};
 use super::particles::{Mark, Particles};
-use super::sky;
 use super::water::Water;
-use super::{Plane, Stage, cast, surge, trees};
+use super::{Plane, Stage, cast, land, sky};
 use crate::colour::{Rgb, smooth};
 use crate::lexicon::{Hour, Weather};
 use crate::subject::Subject;
@@ -31,7 +32,7 @@ pub(super) fn sea(stage: &mut Stage<'_>) {
     sheet(stage, horizon, orb, 0.5);
     let stormy = stage.reading.has(Weather::Storm);
     if stormy {
-        surge::far(stage, horizon, shore);
+        far_surge(stage, horizon, shore);
     }
     let open = !walks && cast::any(stage, cast::Group::Water);
     let near = if open { 0.72 } else { 0.56 };
@@ -47,7 +48,7 @@ pub(super) fn sea(stage: &mut Stage<'_>) {
     };
     cast::floaters(stage, pool, orb, &seats);
     if stormy {
-        surge::near(stage, horizon, shore);
+        near_surge(stage, horizon, shore);
     }
     if cliffs {
         cliff(stage, shore, side, &seats);
@@ -84,7 +85,7 @@ pub(super) fn lake(stage: &mut Stage<'_>) {
         orb,
     );
     let bank = land::meadow(stage, 0.45, horizon - unit * 0.012, 0.02, 0.42);
-    trees::pines(stage, 0.45, &bank, 60, 0.07);
+    land::pines(stage, 0.45, &bank, 60, 0.07);
     sky::bloom(stage, orb, 0.5);
     let seats = cast::standing(stage);
     if stage.reading.is_snowy() && !cast::any(stage, cast::Group::Water) {
@@ -315,4 +316,68 @@ fn cliff(stage: &mut Stage<'_>, shore: f32, side: bool, seats: &[cast::Seat]) {
         },
     );
     cast::stand(stage, seats, &|_| true, 0.95, &|x| crest(x) + unit * 0.015);
+}
+
+/// The ridges behind boats.
+pub(super) fn far_surge(stage: &mut Stage<'_>, horizon: f32, shore: f32) {
+    for near in [0.12, 0.3] {
+        ridge(stage, near, (horizon, shore));
+    }
+}
+
+/// The ridges before boats.
+pub(super) fn near_surge(stage: &mut Stage<'_>, horizon: f32, shore: f32) {
+    for near in [0.62, 0.95] {
+        ridge(stage, near, (horizon, shore));
+    }
+}
+
+fn ridge(stage: &mut Stage<'_>, near: f32, (horizon, shore): (f32, f32)) {
+    let (unit, palette) = (stage.unit, stage.palette);
+    let seed = stage.rng.next();
+    let base = horizon + (shore - horizon) * near;
+    let tall = unit * (0.028 + 0.085 * near);
+    let size = unit * (0.16 + 0.42 * near);
+    let body = palette.water.under(palette.light);
+    let lit = body.mix(palette.sky_low, 0.42 - 0.22 * near);
+    let dark = body.lift(-0.09 - 0.03 * near);
+    let foam = palette
+        .lit(Rgb::hex(0xf4_f8fa), 0.05)
+        .mix(palette.sky_low, 0.2);
+    let side = if ((near * 10.0) as u32).is_multiple_of(2) {
+        1.0
+    } else {
+        -1.0
+    };
+    let plane = Plane {
+        pitch: if near < 0.5 { 1.5 } else { 2.0 },
+        drift: side * unit * (0.03 + 0.06 * near),
+        heave: Some(Heave {
+            reach: tall * 0.5,
+            rate: 1.5 - 0.5 * near,
+            phase: near * 9.0,
+        }),
+        brush: 0.04,
+        ..Plane::new(0.3 + 0.6 * near, base - tall * 2.0, base + tall * 2.6)
+    };
+    stage.field(plane, |x, y| {
+        let crest = base - tall * (1.5 * ridged(seed, x / size, 3) - 0.35);
+        let below = (y - crest) / tall;
+        if below < -0.1 {
+            return (lit, 0.0);
+        }
+        let lace = cloudy(seed ^ 5, x / (size * 0.09), y / (tall * 0.3), 3);
+        let cap = smooth(0.34 + 0.4 * lace, 0.02, below) * smooth(-0.02, 0.02, below);
+        let streak = smooth(
+            0.18,
+            0.4,
+            cloudy(seed ^ 9, x / (size * 0.5), y / (tall * 0.22), 3),
+        );
+        let water = lit
+            .mix_plain(dark, smooth(0.0, 1.5, below))
+            .mix_plain(foam, streak * 0.22);
+        // It sinks back into the level water below.
+        let alpha = smooth(-0.04, 0.05, below) * smooth(2.7, 1.4, below);
+        (water.mix_plain(foam, cap * 0.85), alpha)
+    });
 }

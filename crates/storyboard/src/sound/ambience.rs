@@ -5,7 +5,7 @@ use std::f32::consts::TAU;
 
 use kinora_engine::{Job, SAMPLE_RATE_HZ};
 
-use super::filter::Low;
+use super::track::Low;
 use crate::events::SURF_RATE;
 use crate::lexicon::{Hour, Place, Reading, Weather};
 use crate::revise::Settled;
@@ -177,8 +177,8 @@ impl Ambience {
             .map(|shot| {
                 let Settled { hour, place } = settled(shot, &spec.prompt, spec.seed);
                 Part {
-                    start: super::time::samples(shot.start, fps),
-                    appears: super::time::samples(shot.appears(), fps),
+                    start: super::track::samples(shot.start, fps),
+                    appears: super::track::samples(shot.appears(), fps),
                     levels: Levels::of(&shot.reading, hour, place),
                 }
             })

@@ -5,7 +5,7 @@ use std::f32::consts::TAU;
 
 use kinora_engine::{Job, SAMPLE_RATE_HZ};
 
-use super::filter::Low;
+use super::track::Low;
 use crate::events::{Ground, Kind, events};
 use crate::rng::Rng;
 use crate::script::Shot;
@@ -39,7 +39,7 @@ impl Foley {
     pub(super) fn new(shots: &[Shot], job: &Job<'_>, rng: &Rng) -> Self {
         let (spec, fps) = (job.spec, job.clip.fps);
         let heard = |shot: &Shot| {
-            let start = super::time::samples(shot.appears(), fps);
+            let start = super::track::samples(shot.appears(), fps);
             events(shot, &spec.prompt, spec.seed, fps)
                 .into_iter()
                 .map(move |event| {

@@ -4,9 +4,7 @@
 
 mod ambience;
 mod chords;
-mod filter;
 mod foley;
-mod time;
 mod track;
 
 use kinora_engine::{Job, SAMPLE_RATE_HZ};
@@ -16,9 +14,9 @@ use super::script::Shot;
 use ambience::Ambience;
 use chords::Chords;
 use foley::Foley;
-use time::ease;
-pub(crate) use time::samples;
 pub(crate) use track::Track;
+use track::ease;
+pub(crate) use track::samples;
 
 /// No sample is louder.
 const PEAK: f32 = 0.7;

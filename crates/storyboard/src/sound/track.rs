@@ -1,5 +1,7 @@
-//! The caller's sound under a clip: the references one after the other, repeated until the clip
-//! is full. It changes nothing about them but the joins, the end, and what would clip.
+//! The caller's sound under a clip: the references one after the other, repeated until the clip is full, with time in samples
+//! and a low-pass filter for the other sounds. It changes nothing about the references but the joins, the end, and clipping.
+
+use std::f32::consts::TAU;
 
 use kinora_engine::{CHANNELS, SAMPLE_RATE_HZ, Sound};
 
@@ -74,7 +76,7 @@ fn finish(pcm: &mut [f32]) {
     let frames = pcm.len() / STEREO;
     let fade = RAMP.min(frames / 2);
     for (left, pair) in pcm.chunks_exact_mut(STEREO).rev().take(fade).enumerate() {
-        let gain = super::time::ease(left as f32 / fade as f32);
+        let gain = ease(left as f32 / fade as f32);
         pair.iter_mut().for_each(|sample| *sample *= gain);
     }
     // A sample that is no number would spread into every later stage.
@@ -87,4 +89,28 @@ fn finish(pcm: &mut [f32]) {
     if peak > 1.0 {
         pcm.iter_mut().for_each(|sample| *sample /= peak);
     }
+}
+
+/// Two poles at one frequency; one state per use and channel.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Low([f32; 2]);
+
+impl Low {
+    /// The next sample of `input`, low-passed at `hz`.
+    pub(super) fn pass(&mut self, input: f32, hz: f32) -> f32 {
+        let share = 1.0 - (-TAU * hz / SAMPLE_RATE_HZ as f32).exp();
+        self.0[0] += (input - self.0[0]) * share;
+        self.0[1] += (self.0[0] - self.0[1]) * share;
+        self.0[1]
+    }
+}
+
+/// Samples per channel that belong to the first `frames` frames.
+pub(crate) fn samples(frames: u32, fps: u32) -> usize {
+    (u64::from(frames) * u64::from(SAMPLE_RATE_HZ) / u64::from(fps.max(1))) as usize
+}
+
+pub(super) fn ease(share: f32) -> f32 {
+    let t = share.clamp(0.0, 1.0);
+    t * t * (3.0 - 2.0 * t)
 }

@@ -5,8 +5,8 @@ use std::f32::consts::{PI, TAU};
 use tiny_skia::Transform;
 
 use super::acts;
+use super::acts::Gait;
 use super::figure::{self, Figure};
-use super::gait::{self, Gait};
 use super::outfit::outfit;
 use super::skeleton::Build;
 use super::skeleton::{Limb, Mouth, Posture, Skeleton};
@@ -127,9 +127,9 @@ fn rider_build() -> Build {
 fn horse_gait(m: &Moment) -> (Gait, bool) {
     let goes = matches!(m.act, Act::Run | Act::Walk | Act::Move | Act::Jump);
     let gait = if m.act == Act::Walk {
-        gait::HORSE_WALK
+        acts::HORSE_WALK
     } else {
-        gait::GALLOP
+        acts::GALLOP
     };
     (gait, goes && (m.gone > 0.0 || m.share == 0.0))
 }

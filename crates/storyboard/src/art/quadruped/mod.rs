@@ -1,15 +1,13 @@
 //! Animals on four legs, snakes and snails: their drawings, and how the parts move.
 
 pub(super) mod gait;
-pub(super) mod legs;
 mod slow;
 #[cfg(test)]
 mod tests;
 
 use std::f32::consts::TAU;
 
-use self::gait::{BOUND, GALLOP, Gait, HOP, TROT, WALK};
-use self::legs::{Bend, Leg, NAMES, Point};
+use self::gait::{BOUND, Bend, GALLOP, Gait, HOP, Leg, NAMES, Point, TROT, WALK};
 use super::rig::{Pose, Rig};
 use super::{HOPS_HZ, Look, Moment};
 use crate::pen::Pen;

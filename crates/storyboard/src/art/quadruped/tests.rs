@@ -2,7 +2,7 @@
 
 use super::figure;
 use super::gait::{BOUND, GALLOP, HOP, TROT, WALK};
-use super::legs::{NAMES, Point};
+use super::gait::{NAMES, Point};
 use super::{Figure, Frame, GROUND, turned};
 use crate::art::Moment;
 use crate::art::rig::{Pose, Rig};

@@ -1,23 +1,17 @@
-//! Vehicles: their drawings, and how the parts move. Wheels turn with the distance covered. Aircraft and boats have
-//! their own files.
+//! Vehicles on land, on water and in the air: their drawings, and how the parts move. Wheels turn with the distance
+//! covered. The rider of a bicycle is drawn here too; other people are not.
 
-mod afloat;
-mod aloft;
-mod rider;
-mod state;
+use tiny_skia::{PathBuilder, Rect, Transform};
 
-use tiny_skia::{PathBuilder, Rect};
-
-use super::effects::{Puffs, smoke};
+use super::effects::{Puffs, flag, flame, smoke};
 use super::rig::Pose;
 use super::{Look, Moment};
 use crate::colour::Rgb;
-use crate::pen::Pen;
-use crate::subject::Subject;
-use state::{shown, under_way};
+use crate::pen::{Ink, Pen};
+use crate::subject::{Act, Subject};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
-    aloft::before(pen, subject, look, m);
+    aircraft_back(pen, subject, look, m);
     if matches!(subject, Subject::Train | Subject::SteamTrain) {
         rails(pen, look, m.gone);
     }
@@ -26,16 +20,16 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     }
     let rides = subject == Subject::Bicycle && m.gone > 0.0;
     if rides {
-        rider::behind(pen, look, cranked(m.gone));
+        rider_back(pen, look, cranked(m.gone));
     }
-    pen.within(aloft::attitude(subject, m), |pen| {
+    pen.within(attitude(subject, m), |pen| {
         super::plain(pen, subject, look, &|name| pose(name, m));
     });
     if rides {
-        rider::before(pen, look, cranked(m.gone));
+        rider_front(pen, look, cranked(m.gone));
     }
-    afloat::after(pen, subject, look, m);
-    aloft::after(pen, subject, look, m);
+    boat_front(pen, subject, look, m);
+    aircraft_front(pen, subject, look, m);
 }
 
 /// The pose of a part; other parts rest.
@@ -64,8 +58,8 @@ fn pose(name: &str, m: &Moment) -> Pose {
         "child" => Pose::turned(2.0 * engine * (m.t * 3.1).sin()),
         "head" => Pose::turned(3.0 * (m.t * 2.3 + 1.0).sin()),
         "driver" => Pose::shifted(0.0, 0.25 * engine * (m.t * 5.0).sin()),
-        _ => afloat::pose(name, m)
-            .or_else(|| aloft::pose(name, m))
+        _ => boat_pose(name, m)
+            .or_else(|| aircraft_pose(name, m))
             .unwrap_or(Pose::REST),
     }
 }
@@ -127,8 +121,341 @@ fn exhaust(subject: Subject, look: &Look, m: &Moment) -> Option<Puffs> {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// Whether it is under way, and not parked, moored or hovering.
+fn under_way(m: &Moment) -> bool {
+    m.gone > 0.0 || matches!(m.act, Act::Move | Act::Run | Act::Fly | Act::Rise)
+}
+
+fn shown(shown: bool) -> Pose {
+    if shown { Pose::REST } else { Pose::HIDDEN }
+}
+
+/// Strokes of a paddle per second, as an angle.
+const STROKE: f32 = 2.6;
+
+fn boat_pose(name: &str, m: &Moment) -> Option<Pose> {
+    let wind = (m.t * 1.3).sin();
+    Some(match name {
+        "sail" => Pose::scaled(1.0 + 0.025 * wind, 1.0 + 0.006 * wind),
+        "sail-main" => Pose::scaled(1.0 + 0.03 * (m.t * 1.1 + 1.9).sin(), 1.0),
+        "jib" => Pose::scaled(1.0 + 0.035 * (m.t * 1.3 + 0.7).sin(), 1.0),
+        "paddle" if under_way(m) => Pose {
+            shift: (0.0, -2.4 - 2.4 * (m.t * STROKE).cos()),
+            ..Pose::turned(24.0 * (m.t * STROKE).sin())
+        },
+        "paddle" => Pose::turned(3.0 * wind - 62.0),
+        "paddler" if under_way(m) => Pose::turned(-5.0 * (m.t * STROKE).sin()),
+        "paddler" => Pose::turned(1.2 * wind),
+        "prop" => Pose::scaled(1.0, (m.t * 11.0).cos()),
+        _ => return None,
+    })
+}
+
+/// Parts in front of the hull: foam, bubbles, a pennant.
+fn boat_front(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+    match subject {
+        Subject::Boat => {
+            flag(pen, (50.0, 5.4), (-11.0, 4.6), m.t, look.main);
+            foam(pen, look, m, (14.0, 88.0));
+        }
+        Subject::Ship => {
+            flag(pen, (4.0, 57.0), (-8.0, 5.0), m.t, look.trim);
+            foam(pen, look, m, (12.0, 90.0));
+        }
+        Subject::SailingShip => {
+            for pole in [(24.0, 15.0), (50.0, 5.0), (74.0, 13.0)] {
+                flag(pen, pole, (9.0, 4.0), m.t + pole.0, look.trim);
+            }
+            foam(pen, look, m, (14.0, 84.0));
+        }
+        Subject::Canoe => foam(pen, look, m, (10.0, 90.0)),
+        Subject::Submarine => bubbles(look, m).draw(pen, m.t),
+        _ => {}
+    }
+}
+
+/// Foam along the waterline, which the hull leaves behind when it moves.
+fn foam(pen: &mut Pen, look: &Look, m: &Moment, (stern, bow): (f32, f32)) {
+    const COUNT: u8 = 9;
+    let white = look.shown(Rgb::hex(0xf4_fafc));
+    let moves = m.gone > 0.0;
+    let long = if moves {
+        bow - stern + 34.0
+    } else {
+        bow - stern
+    };
+    for nth in 0..COUNT {
+        let turn = f32::from(nth) / f32::from(COUNT);
+        let age = if moves {
+            (turn + m.gone * 100.0 / long).fract()
+        } else {
+            turn
+        };
+        let lap = (m.t * 1.7 + f32::from(nth) * 2.1).sin();
+        let x = bow - age * long;
+        let across = 5.0 + 3.0 * age + lap;
+        let alpha = if moves { 0.75 * (1.0 - age) } else { 0.3 };
+        let y = 91.6 + 0.5 * lap + if x < stern { 0.8 } else { 0.0 };
+        pen.ellipse(x, y, across, 0.9, Ink::Flat(white, alpha));
+    }
+    if moves {
+        let crest = 0.8 * (m.t * 6.0).sin();
+        let bow_wave = [
+            (bow - 9.0, 92.4),
+            (bow - 1.0, 88.6 + crest),
+            (bow + 3.4, 91.0),
+            (bow + 6.0, 92.4),
+        ];
+        pen.shape(&bow_wave, Ink::Flat(white, 0.8));
+    }
+}
+
+fn bubbles(look: &Look, m: &Moment) -> Puffs {
+    Puffs {
+        from: (4.0, 50.0),
+        drift: (if under_way(m) { -26.0 } else { -6.0 }, -26.0),
+        radius: (1.0, 2.4),
+        count: 9,
+        life_s: 2.4,
+        colour: look.shown(Rgb::hex(0xd8_f0fa)),
+        alpha: 0.7,
+        soft: false,
+    }
+}
+
+/// Its attitude: nose up, nose down, or along its flight.
+fn attitude(subject: Subject, m: &Moment) -> Transform {
+    let sway = (m.t * 0.9).sin();
+    let degrees = match (subject, m.act) {
+        (Subject::Plane, Act::Rise) => -14.0,
+        (Subject::Plane, Act::Land) => -5.0 * (1.0 - m.share),
+        (Subject::Plane, Act::Fall) => 24.0,
+        // A rocket flies where its nose points.
+        (Subject::Rocket, Act::Fly | Act::Move) => 62.0,
+        (Subject::Helicopter, Act::Fly | Act::Move) => 5.0 + sway,
+        (Subject::Drone, Act::Fly | Act::Move) => 4.0 + 2.0 * sway,
+        (Subject::Satellite, _) => -18.0 + 4.0 * (m.t * 0.4).sin(),
+        (Subject::Kite, _) => 14.0 + 4.0 * (m.t * 1.7).sin(),
+        _ => 0.0,
+    };
+    Transform::from_rotate_at(degrees, 50.0, 50.0)
+}
+
+fn aircraft_pose(name: &str, m: &Moment) -> Option<Pose> {
+    let parked = m.act == Act::Stand;
+    Some(match name {
+        // From the side, a blade that turns about an upright axis lengthens and shortens.
+        "rotor" if parked => Pose::REST,
+        "rotor" => Pose::scaled((m.t * 19.0).cos(), 1.0),
+        "blur" => shown(!parked),
+        "tail-rotor" if parked => Pose::REST,
+        "tail-rotor" => Pose::turned(m.t * 1130.0 % 360.0),
+        "basket" => Pose::turned(2.4 * (m.t * 1.1).sin()),
+        "riders" => Pose::shifted(0.25 * (m.t * 0.7).sin(), 0.2 * (m.t * 1.9).sin()),
+        "panels" => Pose::scaled(1.0, 0.86 + 0.14 * (m.t * 0.5).cos()),
+        "dish" => Pose::turned(7.0 * (m.t * 0.7).sin()),
+        "eye" => Pose::turned(9.0 * (m.t * 0.8).sin()),
+        "pilot" => Pose::shifted(0.8 * (m.t * 1.1).sin(), 0.0),
+        _ if name.starts_with("spin-") => {
+            let nth = name.bytes().last().map_or(0.0, f32::from);
+            Pose::scaled((m.t * 23.0 + nth).cos(), 1.0)
+        }
+        // The lights of a saucer run around it.
+        _ if name.starts_with("light-") => {
+            let nth = name.bytes().last().map_or(0, u32::from);
+            let step = (m.t * 5.0).rem_euclid(3.0) as u32;
+            shown(!(nth + 3 - step).is_multiple_of(3))
+        }
+        _ => return None,
+    })
+}
+
+/// Parts behind the drawing.
+fn aircraft_back(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+    match subject {
+        Subject::Plane if m.act != Act::Stand => pen.within(attitude(subject, m), trail),
+        Subject::Rocket if m.act != Act::Stand => {
+            pen.within(attitude(subject, m), |pen| thrust(pen, look, m));
+        }
+        Subject::Saucer => hover(pen, look, m),
+        Subject::Kite => kite_tail(pen, look, m.t),
+        Subject::ToyBalloon => string(pen, look, m.t),
+        Subject::Balloon => burner(pen, look, m),
+        _ => {}
+    }
+}
+
+/// Parts in front of the drawing.
+fn aircraft_front(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
+    if subject == Subject::Sled {
+        scarf(pen, look, m);
+    }
+}
+
+/// Two vapour trails, which fade behind the plane.
+fn trail(pen: &mut Pen) {
+    for (y, alpha) in [(55.0, 0.5), (65.6, 0.7)] {
+        let from = if y > 60.0 { 44.0 } else { 4.0 };
+        let fade = [(from, y, Rgb::WHITE, alpha), (-50.0, y, Rgb::WHITE, 0.0)];
+        let wedge = [
+            (from, y - 0.6),
+            (-50.0, y - 2.0),
+            (-50.0, y + 2.0),
+            (from, y + 0.6),
+        ];
+        pen.shape(&wedge, Ink::Line(fade));
+    }
+}
+
+fn thrust(pen: &mut Pen, look: &Look, m: &Moment) {
+    let burn = if m.act == Act::Rise { 1.25 } else { 0.9 };
+    let cloud = Puffs {
+        from: (50.0, 98.0),
+        drift: (0.0, 46.0),
+        radius: (4.0, 10.0),
+        count: 9,
+        life_s: 1.1,
+        colour: smoke(look, 0.1).mix(Rgb::hex(0xff_c890), 0.3),
+        alpha: 0.5,
+        soft: false,
+    };
+    cloud.draw(pen, m.t);
+    pen.glow(50.0, 88.0, 32.0, look.lamp, 0.45);
+    flame(pen, (50.0, 79.0), 7.4, 24.0 * burn, 1.0, m.t);
+}
+
+/// The glow under a saucer, and a cone of light when it comes down.
+fn hover(pen: &mut Pen, look: &Look, m: &Moment) {
+    if look.lit {
+        pen.glow(50.0, 64.0, 44.0, look.lamp, 0.22);
+    }
+    if !matches!(m.act, Act::Land | Act::Open) {
+        return;
+    }
+    let flicker = 0.4 + 0.06 * (m.t * 9.0).sin();
+    let fade = [
+        (50.0, 68.0, look.lamp, flicker),
+        (50.0, 140.0, look.lamp, 0.0),
+    ];
+    let cone = [(40.0, 68.0), (60.0, 68.0), (84.0, 140.0), (16.0, 140.0)];
+    pen.shape(&cone, Ink::Line(fade));
+}
+
+fn kite_tail(pen: &mut Pen, look: &Look, t: f32) {
+    let line = [(46.0, 50.0), (20.0, 92.0), (-18.0, 150.0)];
+    pen.stroke(&line, 0.5, Ink::Flat(look.pale, 0.7));
+    let ribbon: Vec<(f32, f32)> = (0..=26)
+        .map(|n| n as f32 / 26.0)
+        .map(|at| {
+            let wave = 7.0 * at * (t * 3.0 - at * 8.0).sin();
+            (43.0 + wave - 10.0 * at, 74.0 + at * 42.0)
+        })
+        .collect();
+    pen.stroke(&ribbon, 0.9, look.trim);
+    for (x, y) in ribbon.iter().copied().skip(6).step_by(6) {
+        pen.shape(&[(x, y), (x - 4.0, y - 2.0), (x - 4.0, y + 3.0)], look.main);
+        pen.shape(&[(x, y), (x + 4.0, y - 2.0), (x + 4.0, y + 3.0)], look.trim);
+    }
+}
+
+/// The string of a toy balloon, which lags behind it.
+fn string(pen: &mut Pen, look: &Look, t: f32) {
+    let string: Vec<(f32, f32)> = (0..=20)
+        .map(|n| n as f32 / 20.0)
+        .map(|at| {
+            let wave = 3.0 * (t * 1.6 - at * 2.6).sin() * at;
+            (50.0 + wave, 68.0 + at * 34.0)
+        })
+        .collect();
+    pen.stroke(&string, 0.7, look.dark.mix(look.pale, 0.5));
+}
+
+/// The burner of a hot-air balloon, lit from time to time, and always when the balloon rises.
+fn burner(pen: &mut Pen, look: &Look, m: &Moment) {
+    let lit = m.act == Act::Rise || (m.t * 0.7).sin() > -0.2;
+    if lit {
+        pen.glow(50.0, 84.0, 14.0, look.lamp, 0.5);
+        flame(pen, (50.0, 90.0), 1.8, 9.0, -1.0, m.t);
+    }
+}
+
+/// The scarf of the child on a sled, in the wind.
+fn scarf(pen: &mut Pen, look: &Look, m: &Moment) {
+    let wind = if m.gone > 0.0 { 1.0 } else { 0.35 };
+    let edge: Vec<(f32, f32)> = (0..=8)
+        .map(|n| n as f32 / 8.0)
+        .map(|at| {
+            let wave = 3.0 * at * (m.t * 7.0 - at * 5.0).sin();
+            (
+                40.0 - 22.0 * at * wind,
+                55.0 + wave + 16.0 * at * (1.0 - wind),
+            )
+        })
+        .collect();
+    pen.stroke(&edge, 4.0, look.shown(Rgb::hex(0xc8_3a3a)));
+}
+
+const HIP: (f32, f32) = (37.0, 41.0);
+const SHOULDER: (f32, f32) = (53.0, 19.0);
+const GRIP: (f32, f32) = (72.0, 40.0);
+/// The crank's axle and the length of its arms, as in the drawing.
+const AXLE: (f32, f32) = (48.0, 79.0);
+const CRANK: f32 = 8.0;
+/// Length of thigh and shin.
+const BONE: f32 = 24.5;
+
+/// The position of the knee, in front of the line from hip to foot (law of cosines).
+fn knee(foot: (f32, f32)) -> (f32, f32) {
+    let (across, down) = (foot.0 - HIP.0, foot.1 - HIP.1);
+    let span = across.hypot(down).clamp(1.0, 2.0 * BONE - 0.1);
+    let ahead = (BONE * BONE - span * span * 0.25).sqrt() / span;
+    (
+        HIP.0 + across * 0.5 + down * ahead,
+        HIP.1 + down * 0.5 - across * ahead,
+    )
+}
+
+/// A foot on the pedal of a crank that has turned by `degrees`; the `near` one starts below.
+fn foot(degrees: f32, near: bool) -> (f32, f32) {
+    let (sin, cos) = degrees.to_radians().sin_cos();
+    let arm = if near { CRANK } else { -CRANK };
+    (AXLE.0 - arm * sin, AXLE.1 + arm * cos)
+}
+
+fn leg(pen: &mut Pen, look: &Look, foot: (f32, f32), lift: f32) {
+    let cloth = look.dark.lift(0.12 + lift);
+    pen.stroke(&[HIP, knee(foot), (foot.0, foot.1 - 4.0)], 5.6, cloth);
+    let shoe = [(foot.0 - 2.4, foot.1 - 1.6), (foot.0 + 4.0, foot.1 - 1.0)];
+    pen.stroke(&shoe, 3.2, look.trim.lift(lift - 0.1));
+}
+
+/// Draws the leg behind the bicycle.
+fn rider_back(pen: &mut Pen, look: &Look, degrees: f32) {
+    leg(pen, look, foot(degrees, false), -0.06);
+}
+
+/// Draws the rest of the rider.
+fn rider_front(pen: &mut Pen, look: &Look, degrees: f32) {
+    leg(pen, look, foot(degrees, true), 0.0);
+    let back = [HIP, (41.0, 29.0), SHOULDER];
+    pen.stroke(&back, 10.0, look.trim);
+    pen.circle(HIP.0 + 0.6, HIP.1 + 0.6, 4.6, look.dark.lift(0.12));
+    let elbow = (61.0, 33.0);
+    pen.stroke(&[SHOULDER, elbow, GRIP], 4.0, look.trim.lift(-0.07));
+    pen.circle(GRIP.0, GRIP.1, 2.4, look.skin);
+    let head = (58.6, 10.4);
+    pen.stroke(&[SHOULDER, head], 4.0, look.skin);
+    pen.circle(head.0, head.1, 6.6, look.skin);
+    let helmet = [
+        (head.0 - 7.0, head.1 - 0.4),
+        (head.0 - 6.0, head.1 - 6.0),
+        (head.0, head.1 - 8.6),
+        (head.0 + 6.0, head.1 - 5.6),
+        (head.0 + 7.2, head.1 - 1.8),
+    ];
+    pen.shape(&helmet, look.main);
+    pen.circle(head.0 + 3.6, head.1 + 0.6, 0.9, look.dark);
+}
 
 // The track under a train. It extends past the frame on both sides, and its sleepers do not move on
 // the ground.
@@ -159,3 +486,6 @@ fn rails(pen: &mut Pen, look: &Look, gone: f32) {
         look.shown(Rgb::hex(0x9a_a0a8)),
     );
 }
+
+#[cfg(test)]
+mod tests;

@@ -148,3 +148,18 @@ fn the_named_colour_is_the_main_area() {
         assert!(share > 0.1, "{subject:?}: {share} of it is blue");
     }
 }
+
+#[test]
+fn both_bones_keep_their_length_all_the_way_round() {
+    for degrees in 0..360 {
+        for near in [true, false] {
+            let foot = foot(degrees as f32, near);
+            let knee = knee(foot);
+            let thigh = (knee.0 - HIP.0).hypot(knee.1 - HIP.1);
+            let shin = (knee.0 - foot.0).hypot(knee.1 - foot.1);
+            assert!((thigh - BONE).abs() < 0.1, "{degrees}: thigh {thigh}");
+            assert!((shin - BONE).abs() < 0.1, "{degrees}: shin {shin}");
+            assert!(knee.0 > (HIP.0 + foot.0) * 0.5, "a knee bends forward");
+        }
+    }
+}
