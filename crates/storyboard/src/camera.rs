@@ -7,7 +7,7 @@ use super::rng::Rng;
 /// How far the farthest-reaching move pans a plane of depth 1.0, in stage units to each side.
 pub(crate) const REACH: f32 = 0.075;
 /// The strongest magnification of a plane of depth 1.0.
-pub(crate) const ZOOM_MAX: f32 = 1.16;
+const ZOOM_MAX: f32 = 1.16;
 
 /// A camera move over a whole shot, in stage units (see `Stage::unit`).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,11 +107,11 @@ pub(crate) fn ease(t: f32) -> f32 {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
     /// How far a plane of depth 1.0 is moved, right and down.
-    pub(crate) pan: (f32, f32),
+    pan: (f32, f32),
     /// Magnification of a plane of depth 1.0, 1.0 or more.
     pub(crate) zoom: f32,
     /// The point that zooming keeps in place.
-    pub(crate) centre: (f32, f32),
+    centre: (f32, f32),
     /// Frame pixels per stage pixel.
     pub(crate) pixels: f32,
     /// Time since the start of the shot.

@@ -107,7 +107,7 @@ const IDEOGRAPHS_PER_S: f32 = 7.0;
 const IMAGE_S: f32 = 1.5;
 
 /// The length in whole seconds of a clip of `prompt` and so many reference images.
-pub(crate) fn seconds(prompt: &str, images: usize) -> u32 {
+fn seconds(prompt: &str, images: usize) -> u32 {
     let told: f32 = beats(prompt)
         .iter()
         .map(|beat| {

@@ -71,11 +71,7 @@ impl Rhythm {
 type Cells = Vec<[f32; 3]>;
 
 /// Plays `source` once and returns its rhythm.
-pub(crate) fn survey(
-    source: &dyn Footage,
-    frames: u32,
-    control: &Control,
-) -> Result<Rhythm, EngineError> {
+fn survey(source: &dyn Footage, frames: u32, control: &Control) -> Result<Rhythm, EngineError> {
     let mut reel = Reel::new(source)?;
     let mut changes = Vec::new();
     let mut light = Vec::new();

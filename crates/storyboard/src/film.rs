@@ -380,7 +380,7 @@ impl<'a> Film<'a> {
 
 /// Captions and mark of a clip, as far as its options want them.
 #[derive(Debug)]
-pub(crate) struct Letters<'a> {
+struct Letters<'a> {
     options: &'a Options,
     clip: Clip,
     /// One for each line.
@@ -390,7 +390,7 @@ pub(crate) struct Letters<'a> {
 
 impl<'a> Letters<'a> {
     /// The letters of a clip of so many `lines`.
-    pub(crate) fn new(spec: &VideoSpec, options: &'a Options, clip: Clip, lines: usize) -> Self {
+    fn new(spec: &VideoSpec, options: &'a Options, clip: Clip, lines: usize) -> Self {
         let draft = if spec.draft { "DRAFT · " } else { "" };
         let mark = || {
             let text = options.mark_text.replace("{seed}", &spec.seed.to_string());
@@ -406,7 +406,7 @@ impl<'a> Letters<'a> {
 
     /// Lays the caption of `frame` over the picture. `avoid` gives the boxes that the caption of a line must not
     /// cover: left, top, right and bottom as shares of the frame.
-    pub(crate) fn lay_captions(
+    fn lay_captions(
         &self,
         lines: &[Shot],
         frame: u32,
@@ -436,14 +436,14 @@ impl<'a> Letters<'a> {
     }
 
     /// Lays the mark over a picture, which must be a painted one.
-    pub(crate) fn lay_mark(&self, ink: f32, canvas: &mut Canvas) {
+    fn lay_mark(&self, ink: f32, canvas: &mut Canvas) {
         if let Some(mark) = &self.mark {
             mark.lay(canvas, ink);
         }
     }
 
     /// Lets go of the captions that no frame from `frame` on needs.
-    pub(crate) fn strike(&self, lines: &[Shot], frame: u32) {
+    fn strike(&self, lines: &[Shot], frame: u32) {
         for (line, caption) in lines.iter().zip(&self.captions) {
             if line.end <= frame {
                 release(caption);
@@ -453,21 +453,21 @@ impl<'a> Letters<'a> {
 }
 
 /// A thing that is made at its first use and let go after its last.
-pub(crate) type Slot<T> = Mutex<Option<Arc<T>>>;
+type Slot<T> = Mutex<Option<Arc<T>>>;
 
 /// The thing in `slot`, made if it is not there.
-pub(crate) fn held<T>(slot: &Slot<T>, make: impl FnOnce() -> T) -> Arc<T> {
+fn held<T>(slot: &Slot<T>, make: impl FnOnce() -> T) -> Arc<T> {
     let mut held = slot.lock().unwrap_or_else(PoisonError::into_inner);
     Arc::clone(held.get_or_insert_with(|| Arc::new(make())))
 }
 
 /// Empty places.
-pub(crate) fn slots<T>(count: usize) -> Vec<Slot<T>> {
+fn slots<T>(count: usize) -> Vec<Slot<T>> {
     (0..count).map(|_| Mutex::new(None)).collect()
 }
 
 /// Empties `slot`; current users keep their reference.
-pub(crate) fn release<T>(slot: &Slot<T>) {
+fn release<T>(slot: &Slot<T>) {
     *slot.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
@@ -477,11 +477,11 @@ const FALL_S: f32 = 0.16;
 
 /// The swell of each frame.
 #[derive(Debug, Default)]
-pub(crate) struct Swell(Vec<f32>);
+struct Swell(Vec<f32>);
 
 impl Swell {
     /// Follows the loudness of `track`.
-    pub(crate) fn of_sound(track: &Track, frames: u32, fps: u32) -> Self {
+    fn of_sound(track: &Track, frames: u32, fps: u32) -> Self {
         Self::of_levels(
             (0..frames)
                 .map(|frame| {
@@ -497,7 +497,7 @@ impl Swell {
     }
 
     /// Follows any level of 0.0 or more, one per frame, relative to the highest.
-    pub(crate) fn of_levels(mut levels: Vec<f32>, fps: u32) -> Self {
+    fn of_levels(mut levels: Vec<f32>, fps: u32) -> Self {
         let most = levels.iter().copied().fold(1e-6, f32::max);
         let keep = |half_s: f32| (-std::f32::consts::LN_2 / (half_s * fps as f32)).exp();
         let (rise, fall) = (keep(RISE_S), keep(FALL_S));
@@ -513,7 +513,7 @@ impl Swell {
     }
 
     /// The pulse of `frame`.
-    pub(crate) fn at(&self, frame: u32) -> Pulse {
+    fn at(&self, frame: u32) -> Pulse {
         self.0
             .get(frame as usize)
             .map_or(Pulse::CALM, |swell| Pulse::of(*swell))

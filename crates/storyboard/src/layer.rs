@@ -240,13 +240,13 @@ fn reach(span: Span, column: impl Fn(f32) -> f32) -> (usize, usize) {
 
 /// A stretch of a row that is not clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+struct Span {
     /// The first texel.
-    pub(crate) from: usize,
+    from: usize,
     /// Behind the last texel.
-    pub(crate) to: usize,
+    to: usize,
     /// Whether all of it is opaque.
-    pub(crate) solid: bool,
+    solid: bool,
 }
 
 /// Opaque stretches and gaps of fewer texels are blended with their neighbours.
@@ -261,7 +261,7 @@ enum Kind {
 
 /// The spans of a plane's rows, each row together with the one below it.
 #[derive(Debug)]
-pub(crate) struct Spans {
+struct Spans {
     spans: Vec<Span>,
     /// Behind the last span of each row.
     ends: Vec<usize>,
@@ -270,7 +270,7 @@ pub(crate) struct Spans {
 
 impl Spans {
     /// Of `texels: [height][width][4] u8`, premultiplied.
-    pub(crate) fn of(texels: &[u8], width: usize) -> Self {
+    fn of(texels: &[u8], width: usize) -> Self {
         let rows: Vec<&[[u8; 4]]> = texels
             .as_chunks::<4>()
             .0
@@ -288,13 +288,13 @@ impl Spans {
     }
 
     /// The spans of row `row` and the one below it, from left to right.
-    pub(crate) fn row(&self, row: usize) -> &[Span] {
+    fn row(&self, row: usize) -> &[Span] {
         let first = row.checked_sub(1).map_or(0, |above| self.ends[above]);
         &self.spans[first..self.ends[row]]
     }
 
     /// Whether the row and the one below it are opaque from end to end.
-    pub(crate) fn hides(&self, row: usize) -> bool {
+    fn hides(&self, row: usize) -> bool {
         matches!(self.row(row), [span] if span.solid && span.from == 0 && span.to == self.width)
     }
 }

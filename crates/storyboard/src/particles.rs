@@ -245,14 +245,7 @@ fn held(own: f32) -> (f32, f32) {
 }
 
 /// A soft round mark of `radius` pixels; `pixel` is the length of a stage pixel in them.
-pub(crate) fn dot(
-    canvas: &mut Canvas,
-    (x, y): (f32, f32),
-    radius: f32,
-    pixel: f32,
-    colour: Rgb,
-    alpha: f32,
-) {
+fn dot(canvas: &mut Canvas, (x, y): (f32, f32), radius: f32, pixel: f32, colour: Rgb, alpha: f32) {
     // Smaller than a pixel of the stage: the light spreads, its sum stays.
     let (soft, alpha) = if radius < 0.7 * pixel {
         (0.7 * pixel, alpha * (radius / (0.7 * pixel)).powi(2))
@@ -279,7 +272,7 @@ pub(crate) fn dot(
 }
 
 /// A flat soft mark, as light on water, of half `sides` across and down.
-pub(crate) fn dash(
+fn dash(
     canvas: &mut Canvas,
     (x, y): (f32, f32),
     sides: (f32, f32),
@@ -309,7 +302,7 @@ pub(crate) fn dash(
 }
 
 /// A soft line `width` pixels wide, brightest in the middle of its length.
-pub(crate) fn line(
+fn line(
     canvas: &mut Canvas,
     from: (f32, f32),
     to: (f32, f32),

@@ -287,10 +287,10 @@ const SHADOW_REACH: f64 = 0.03;
 /// A scaled picture.
 #[derive(Debug)]
 pub(crate) struct Texture {
-    pub(crate) width: usize,
-    pub(crate) height: usize,
+    width: usize,
+    height: usize,
     /// `[height][width][4] u8`: red, green, blue and one unused.
-    pub(crate) texels: Vec<u8>,
+    texels: Vec<u8>,
 }
 
 /// Part of a picture along one side, in its pixels: texel `n` is centred at
@@ -448,7 +448,7 @@ fn sides(picture: &Picture) -> (f64, f64) {
 
 /// Cubic convolution with a = -0.5 (Keys, "Cubic convolution interpolation for digital image
 /// processing", 1981), also called Catmull-Rom.
-pub(crate) fn keys(x: f64) -> f64 {
+fn keys(x: f64) -> f64 {
     let x = x.abs();
     if x < 1.0 {
         (1.5 * x - 2.5) * x * x + 1.0
@@ -572,7 +572,7 @@ const PITCH: f32 = 12.0;
 
 /// Values over a frame.
 #[derive(Debug)]
-pub(crate) struct Patches {
+struct Patches {
     /// `[rows][columns]`
     values: Vec<f32>,
     columns: usize,
@@ -583,13 +583,13 @@ pub(crate) struct Patches {
 
 /// A place in a frame, in shares of its shorter side.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Spot {
-    pub(crate) x: f32,
-    pub(crate) y: f32,
+struct Spot {
+    x: f32,
+    y: f32,
 }
 
 impl Patches {
-    pub(crate) fn new(width: usize, height: usize, value: impl Fn(Spot) -> f32) -> Self {
+    fn new(width: usize, height: usize, value: impl Fn(Spot) -> f32) -> Self {
         let short = width.min(height) as f32;
         let pitch = (PITCH * short / 720.0).max(1.0);
         let count = |side: usize| (side as f32 / pitch).ceil() as usize + 1;
@@ -612,7 +612,7 @@ impl Patches {
     }
 
     /// The values along row `y` of the frame.
-    pub(crate) fn row(&self, y: usize) -> impl Iterator<Item = f32> + '_ {
+    fn row(&self, y: usize) -> impl Iterator<Item = f32> + '_ {
         let down = y as f32 / self.height as f32 * (self.rows - 1) as f32;
         let upper = (down as usize).min(self.rows - 2);
         let part = down - upper as f32;

@@ -23,7 +23,7 @@ const THINGS_STRENGTH: f32 = 0.6;
 #[derive(Debug)]
 pub(crate) struct Remake<'a> {
     /// The spec that all began with: its prompt and seed fix where everything stands.
-    pub(crate) first: &'a VideoSpec,
+    first: &'a VideoSpec,
     /// The shots of that spec, with their times.
     pub(crate) shots: Vec<Shot>,
     /// The versions to mix, with their shares.

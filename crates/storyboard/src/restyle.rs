@@ -122,7 +122,7 @@ fn luma([r, g, b]: [u8; 3]) -> u8 {
 }
 
 /// A frame as it is.
-pub(crate) fn show(rgb: &[u8], canvas: &mut Canvas) {
+fn show(rgb: &[u8], canvas: &mut Canvas) {
     let pixels = canvas.pixels.as_chunks_mut::<4>().0.iter_mut();
     for (out, rgb) in pixels.zip(rgb.as_chunks::<3>().0) {
         for lane in 0..3 {
@@ -268,7 +268,7 @@ impl OldLetters {
     }
 
     /// Takes those of `frame` off `canvas`; `mask` is working memory.
-    pub(crate) fn erase(&self, frame: u32, canvas: &mut Canvas, mask: &mut Canvas) {
+    fn erase(&self, frame: u32, canvas: &mut Canvas, mask: &mut Canvas) {
         if self.0.is_empty() {
             return;
         }

@@ -322,14 +322,14 @@ impl Scene {
 
 /// A flat element seen through one view.
 #[derive(Debug)]
-pub(crate) enum Flat<'a> {
+enum Flat<'a> {
     Plane(layer::Seen<'a>),
     Wash(wash::Seen<'a>),
 }
 
 impl<'a> Flat<'a> {
     /// `None` of an element that is not flat.
-    pub(crate) fn of(element: &'a Element, view: &View) -> Option<Self> {
+    fn of(element: &'a Element, view: &View) -> Option<Self> {
         match element {
             Element::Plane(layer) => Some(Self::Plane(layer::Seen::new(layer, view))),
             Element::Wash(wash) => Some(Self::Wash(wash::Seen::new(wash, view))),
@@ -338,7 +338,7 @@ impl<'a> Flat<'a> {
     }
 
     /// Whether it hides everything behind it in row `y` of the frame.
-    pub(crate) fn hides(&self, y: usize) -> bool {
+    fn hides(&self, y: usize) -> bool {
         match self {
             Self::Plane(plane) => plane.hides(y),
             Self::Wash(_) => false,
@@ -348,7 +348,7 @@ impl<'a> Flat<'a> {
 
 /// Lays `flats`, back to front, the first of which is the scene's element `at`; in row `y` only
 /// those from element `first[y]` on.
-pub(crate) fn lay_all(
+fn lay_all(
     flats: &mut [Flat<'_>],
     at: usize,
     first: &[usize],

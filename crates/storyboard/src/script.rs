@@ -207,7 +207,7 @@ fn share_out(weights: &[f32], frames: u32, least: u32) -> Vec<u32> {
 }
 
 /// Text without control and direction marks, white space collapsed.
-pub(crate) fn clean(text: &str) -> String {
+fn clean(text: &str) -> String {
     let spaced: String = text
         .chars()
         .filter(|c| !(matches!(u32::from(*c), 0x200b..=0x200f | 0x202a..=0x202e | 0x2060..=0x206f | 0xfeff)))
@@ -236,9 +236,9 @@ pub(crate) struct Piece {
     pub(crate) text: String,
     /// What stands between them and the piece before.
     gap: String,
-    pub(crate) cut: bool,
+    cut: bool,
     /// The prompt itself numbers it: it stays a shot of its own if it can.
-    pub(crate) listed: bool,
+    listed: bool,
 }
 
 /// Where a listed shot begins ("Shot 2:", "镜头二："), as (start, end) of the marker in bytes.
@@ -282,7 +282,7 @@ fn markers(text: &str) -> Vec<(usize, usize)> {
 }
 
 /// The pieces of `text` in order: listed shots, else sentences and turns.
-pub(crate) fn pieces(text: &str) -> Vec<Piece> {
+fn pieces(text: &str) -> Vec<Piece> {
     let marks = markers(text);
     if marks.len() >= 2 {
         return listed(text, &marks);
@@ -389,7 +389,7 @@ fn boundary(text: &str) -> (usize, usize, bool) {
 }
 
 /// Joins neighbours until at most `room` pieces are left, shortest pairs first.
-pub(crate) fn gather(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
+fn gather(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
     let length = |piece: &Piece| piece.text.chars().count();
     loop {
         let pair =

@@ -81,7 +81,7 @@ pub(crate) struct Facts {
     /// What it does when the words name no action.
     pub(crate) usual: Act,
     /// Where it is when the words name no place.
-    pub(crate) home: Option<Place>,
+    home: Option<Place>,
     /// Side of the square that it is drawn in, in stage units.
     pub(crate) size: f32,
     /// How fast it moves when it does, in stage units per second.

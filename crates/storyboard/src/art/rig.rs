@@ -38,7 +38,7 @@ impl Rig {
     ///
     /// # Errors
     /// A sentence that names the element outside the subset.
-    pub(super) fn parse(svg: &str) -> Result<Self, String> {
+    fn parse(svg: &str) -> Result<Self, String> {
         let document = Document::parse(svg).map_err(|error| error.to_string())?;
         Ok(Self {
             root: part(document.root_element(), 0)?,

@@ -8,13 +8,13 @@ use crate::pen::Pen;
 use crate::subject::{Act, Body, Subject};
 
 /// One pixel, not premultiplied: red, green, blue, opacity.
-pub(super) type Pixel = [u8; 4];
+type Pixel = [u8; 4];
 
 /// A drawn subject with its anchor in the middle.
 pub(super) struct Trial {
-    pub(super) side: usize,
+    side: usize,
     /// Pixels per side of the subject's square.
-    pub(super) scale: f32,
+    scale: f32,
     pub(super) pixels: Vec<Pixel>,
 }
 

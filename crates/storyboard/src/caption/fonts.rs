@@ -229,7 +229,7 @@ impl Found {
 }
 
 /// The first system font that has an outline for `c`.
-pub(super) fn font_of(c: char) -> Option<&'static Font> {
+fn font_of(c: char) -> Option<&'static Font> {
     static FOUND: OnceLock<Vec<Found>> = OnceLock::new();
     let found = FOUND.get_or_init(|| survey(&FOLDERS.map(Path::new)));
     let covering = found.iter().filter(|found| found.covers(u32::from(c)));

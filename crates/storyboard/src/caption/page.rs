@@ -341,7 +341,7 @@ fn outlines(glyphs: &[Glyph], left: f32, base: f32, size: f32) -> Vec<Command> {
 }
 
 /// Extent of `glyphs` above and below their baseline, ems.
-pub(super) fn extent(glyphs: &[Glyph]) -> (f32, f32) {
+fn extent(glyphs: &[Glyph]) -> (f32, f32) {
     let mut reach = (0.0_f32, 0.0_f32);
     let mut see = |point: Vector| reach = (reach.0.max(-point.y), reach.1.max(point.y));
     for command in outlines(glyphs, 0.0, 0.0, 1.0) {
@@ -388,7 +388,7 @@ impl Mask {
     }
 
     /// The coverage widened by about `radius` pixels and softened.
-    pub(super) fn halo(&self, radius: usize) -> Vec<f32> {
+    fn halo(&self, radius: usize) -> Vec<f32> {
         let mut halo = self.cover.clone();
         for _ in 0..2 {
             halo = blur_across(&halo, self.width, radius);

@@ -392,7 +392,7 @@ const DRIVES: [&str; 15] = [
 ];
 
 /// Merges the mentions that describe one figure.
-pub(super) fn join(bound: &mut Bound, items: &[Item]) {
+fn join(bound: &mut Bound, items: &[Item]) {
     list(&mut bound.mentions, items);
     play(&mut bound.mentions);
     drive(bound, items);
@@ -573,7 +573,7 @@ const CLOTHES: [&str; 69] = [
 
 /// The owner of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+enum Owner {
     /// The mention that wears it, by index.
     Wearer(usize),
     /// A thing without a drawing.
@@ -603,18 +603,13 @@ impl Text<'_> {
     }
 
     /// Whether the token at `at` is a noun without a drawing.
-    pub(super) fn is_undrawn(&self, at: usize) -> bool {
+    fn is_undrawn(&self, at: usize) -> bool {
         let spaced = self.tokens.get(at).is_some_and(|token| !token.unspaced);
         spaced && self.unknown.iter().any(|(_, one)| *one == at)
     }
 
     /// The owner of the colour at `items[index]`; `None` if the colour is for a drawn thing beside it.
-    pub(super) fn owner(
-        &self,
-        items: &[Item],
-        index: usize,
-        mentions: &[Mention],
-    ) -> Option<Owner> {
+    fn owner(&self, items: &[Item], index: usize, mentions: &[Mention]) -> Option<Owner> {
         let (at, end) = (items[index].at, items[index].at + items[index].count);
         let after = (end..end + 2).find(|one| self.is_cloth(*one));
         let before = (at.saturating_sub(2)..at).find(|one| self.is_cloth(*one));

@@ -370,7 +370,7 @@ pub(super) struct Token {
     /// Whether it is a character of a script without spaces.
     pub(super) unspaced: bool,
     /// Whether a word ends with it: false for a character within one.
-    pub(super) ends: bool,
+    ends: bool,
 }
 
 impl Token {
@@ -385,7 +385,7 @@ impl Token {
 }
 
 /// The token for a sign that ends a clause.
-pub(super) const STOP: &str = ",";
+const STOP: &str = ",";
 
 /// Chinese, Japanese and Korean.
 pub(crate) fn is_cjk(c: char) -> bool {
@@ -478,7 +478,7 @@ const QUALITIES: usize = 3;
 const JOINS: &str = "is are it make add there es son está están est sont ist sind è sono é são";
 
 /// Whether the unknown word at `tokens[at]` is a noun or an action.
-pub(super) fn is_noun(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
+fn is_noun(tokens: &[Token], at: usize, words: &Words, language: Language) -> bool {
     let Token { text, written, .. } = &tokens[at];
     if !language.describes(text) {
         return true;

@@ -105,7 +105,7 @@ fn unmarked(word: &str) -> &str {
 }
 
 /// The lines of a file, as key and words.
-pub(super) fn lines(file: &str) -> impl Iterator<Item = (&str, &str)> {
+fn lines(file: &str) -> impl Iterator<Item = (&str, &str)> {
     file.lines()
         .filter(|line| !line.trim_start().starts_with('#'))
         .filter_map(|line| line.split_once(": "))

@@ -294,7 +294,7 @@ const LAST: [(&[&str], &[&str], &[&str]); 3] = [
 const ARABIC: ([&str; 2], char) = (["استبدل", "بدّل"], 'ب');
 
 /// `clause` with its verb first; `None` if it has none of these forms.
-pub(super) fn ordered(clause: &str) -> Option<String> {
+fn ordered(clause: &str) -> Option<String> {
     verb_last(clause).or_else(|| arabic(clause))
 }
 

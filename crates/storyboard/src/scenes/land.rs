@@ -352,7 +352,7 @@ pub(super) fn pines(stage: &mut Stage<'_>, depth: f32, crest: &Crest, count: usi
 }
 
 /// A few large dark pines at the sides of the frame, nearer than everything.
-pub(super) fn pines_edge(stage: &mut Stage<'_>) {
+fn pines_edge(stage: &mut Stage<'_>) {
     let (unit, width, height) = (stage.unit, stage.width, stage.height);
     stage.rng.part("pines_edge", 0.0);
     let mut rng = stage.rng.fork("edge");
@@ -375,7 +375,7 @@ pub(super) fn pines_edge(stage: &mut Stage<'_>) {
 }
 
 /// Round trees in loose groups along a crest.
-pub(super) fn copses(stage: &mut Stage<'_>, depth: f32, crest: &Crest, size: f32, distance: f32) {
+fn copses(stage: &mut Stage<'_>, depth: f32, crest: &Crest, size: f32, distance: f32) {
     let (unit, palette) = (stage.unit, stage.palette);
     stage.rng.part("copses", depth);
     let mut rng = stage.rng.fork("copse");

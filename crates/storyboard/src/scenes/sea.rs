@@ -319,14 +319,14 @@ fn cliff(stage: &mut Stage<'_>, shore: f32, side: bool, seats: &[cast::Seat]) {
 }
 
 /// The ridges behind boats.
-pub(super) fn far_surge(stage: &mut Stage<'_>, horizon: f32, shore: f32) {
+fn far_surge(stage: &mut Stage<'_>, horizon: f32, shore: f32) {
     for near in [0.12, 0.3] {
         ridge(stage, near, (horizon, shore));
     }
 }
 
 /// The ridges before boats.
-pub(super) fn near_surge(stage: &mut Stage<'_>, horizon: f32, shore: f32) {
+fn near_surge(stage: &mut Stage<'_>, horizon: f32, shore: f32) {
     for near in [0.62, 0.95] {
         ridge(stage, near, (horizon, shore));
     }

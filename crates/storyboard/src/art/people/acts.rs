@@ -196,7 +196,7 @@ fn pulse(t: f32, hz: f32) -> f32 {
     0.5 - 0.5 * (t * hz * TAU).cos()
 }
 
-pub(super) fn eat(build: &Build, m: &Moment) -> Posture {
+fn eat(build: &Build, m: &Moment) -> Posture {
     let cycle = (m.t * 0.42).fract();
     let near = pulse(cycle, 1.0).powf(0.6);
     let (low, high) = (build.chest(64.0, 48.0), build.chest(62.5, 30.0));
@@ -229,7 +229,7 @@ fn greet(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-pub(super) fn play(build: &Build, m: &Moment) -> Posture {
+fn play(build: &Build, m: &Moment) -> Posture {
     let beat = wave(m.t, 0.9);
     let strum = build.chest(48.0, 54.0 + 3.6 * wave(m.t, 1.8));
     let fret = build.chest(72.0 + 2.4 * wave(m.t, 0.3), 40.6);
@@ -259,7 +259,7 @@ pub(super) fn read(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-pub(super) fn open(build: &Build, m: &Moment) -> Posture {
+fn open(build: &Build, m: &Moment) -> Posture {
     let share = (m.share * 2.2).clamp(0.0, 1.0);
     let wide = share * share * (3.0 - 2.0 * share);
     Posture {
@@ -279,7 +279,7 @@ pub(super) fn open(build: &Build, m: &Moment) -> Posture {
 
 // The posture of people at rest, from which other postures start.
 
-pub(super) fn wave(t: f32, hz: f32) -> f32 {
+fn wave(t: f32, hz: f32) -> f32 {
     (t * hz * TAU).sin()
 }
 
@@ -312,7 +312,7 @@ pub(super) fn stand(build: &Build, m: &Moment) -> Posture {
 // Postures off the ground: swimming, flying, floating without weight, falling and landing.
 
 /// The crawl, at the water line of the feet's row.
-pub(super) fn swim(build: &Build, m: &Moment) -> Posture {
+fn swim(build: &Build, m: &Moment) -> Posture {
     let turn = m.t * TAU * 0.62;
     let arm = |turn: f32| {
         let degrees = -turn.to_degrees().rem_euclid(360.0) + 180.0;
@@ -332,7 +332,7 @@ pub(super) fn swim(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-pub(super) fn fly(build: &Build, m: &Moment) -> Posture {
+fn fly(build: &Build, m: &Moment) -> Posture {
     let drift = wave(m.t, 0.35);
     let upright = m.act == Act::Rise;
     Posture {
@@ -384,7 +384,7 @@ pub(super) fn float(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-pub(super) fn fall(build: &Build, m: &Moment) -> Posture {
+fn fall(build: &Build, m: &Moment) -> Posture {
     let flail = wave(m.t, 1.1);
     Posture {
         hip: (0.0, -4.0),
@@ -403,7 +403,7 @@ pub(super) fn fall(build: &Build, m: &Moment) -> Posture {
     }
 }
 
-pub(super) fn land(build: &Build, m: &Moment) -> Posture {
+fn land(build: &Build, m: &Moment) -> Posture {
     let air = (1.0 - m.share * 1.25).clamp(0.0, 1.0);
     let still = stand(build, m);
     Posture {
@@ -429,13 +429,13 @@ pub(super) struct Gait {
     swing: f32,
 }
 
-pub(super) const WALK: Gait = Gait {
+const WALK: Gait = Gait {
     stride: 27.0,
     stands: 0.58,
     lift: 2.8,
     swing: 0.8,
 };
-pub(super) const RUN: Gait = Gait {
+const RUN: Gait = Gait {
     stride: 40.0,
     stands: 0.34,
     lift: 11.0,
@@ -458,7 +458,7 @@ pub(super) const GALLOP: Gait = Gait {
 
 impl Gait {
     /// The gait for legs of another length.
-    pub(super) fn of(self, build: &Build) -> Self {
+    fn of(self, build: &Build) -> Self {
         Self {
             stride: self.stride * build.leg,
             lift: self.lift * build.leg,
@@ -488,7 +488,7 @@ impl Gait {
     }
 
     /// Ankle and pitch of a person's foot at its own phase, under a body at `x`.
-    pub(super) fn foot(&self, build: &Build, x: f32, phase: f32) -> (Limb, f32) {
+    fn foot(&self, build: &Build, x: f32, phase: f32) -> (Limb, f32) {
         let (before, swing) = self.step(phase);
         let (lift, pitch) = swing.map_or((0.0, 0.0), |share| {
             let high = (share * PI).sin();

@@ -72,10 +72,10 @@ fn far(look: &Look) -> Look {
 /// A person, dressed and posed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Figure<'a> {
-    pub(super) outfit: &'a Outfit,
-    pub(super) posture: Posture,
+    outfit: &'a Outfit,
+    posture: Posture,
     pub(super) bones: Skeleton,
-    pub(super) act: Act,
+    act: Act,
     t: f32,
     nth: u8,
 }

@@ -260,10 +260,10 @@ fn leg(build: &Build, hip: (f32, f32), held: Limb, pitch: f32) -> [Bone; 3] {
 const PELVIS: (f32, f32) = (50.0, 60.0);
 const SHOULDERS: [(f32, f32); 2] = [(44.2, 36.5), (55.4, 36.5)];
 /// The near limb's joints; the sheets of garments use them.
-pub(super) const SHOULDER: (f32, f32) = (44.2, 36.8);
+const SHOULDER: (f32, f32) = (44.2, 36.8);
 const ELBOW: (f32, f32) = (44.2, 49.0);
 const WRIST: (f32, f32) = (44.2, 60.0);
-pub(super) const HIP: (f32, f32) = (47.6, 61.0);
+const HIP: (f32, f32) = (47.6, 61.0);
 const KNEE: (f32, f32) = (47.6, 78.5);
 const ANKLE: (f32, f32) = (47.6, 95.0);
 const NECK: (f32, f32) = (50.4, 30.0);
@@ -275,7 +275,7 @@ const THIGH: f32 = 17.5;
 const SHIN: f32 = 16.5;
 /// From the ankle down to the sole.
 const FOOT: f32 = 3.0;
-pub(super) const GROUND: f32 = 98.0;
+const GROUND: f32 = 98.0;
 /// Half of the distance between the hips, which the view from the side shortens.
 const HIPS: f32 = 2.4;
 
@@ -361,7 +361,7 @@ impl Build {
         (THIGH * self.leg, SHIN * self.leg)
     }
 
-    pub(super) fn foot(&self) -> f32 {
+    fn foot(&self) -> f32 {
         0.4 + 0.6 * self.leg
     }
 

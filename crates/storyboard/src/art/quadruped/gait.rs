@@ -151,7 +151,7 @@ impl Leg {
         distance(self.hip, self.knee)
     }
 
-    pub(in crate::art) fn lower(&self) -> f32 {
+    fn lower(&self) -> f32 {
         distance(self.knee, self.foot)
     }
 

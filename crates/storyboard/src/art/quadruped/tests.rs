@@ -1,8 +1,7 @@
 //! What four-legged figures promise: feet that stand, heads that reach the ground, eyes that close.
 
 use super::figure;
-use super::gait::{BOUND, GALLOP, HOP, TROT, WALK};
-use super::gait::{NAMES, Point};
+use super::gait::{BOUND, GALLOP, HOP, NAMES, Point, TROT, WALK};
 use super::{Figure, Frame, GROUND, turned};
 use crate::art::Moment;
 use crate::art::rig::{Pose, Rig};

@@ -1,8 +1,7 @@
 //! What vehicles promise: they roll without sliding, turn what turns, and light up by night.
 
 use super::*;
-use crate::art::drawings;
-use crate::art::rig::Rig;
+use crate::art::rig::{Rig, source};
 use crate::art::trial::{ACTS, BY_NIGHT, LOOK, moment, subjects, trial};
 use crate::art::{Moment, drawing, reach};
 use crate::subject::{Act, Body, Subject};
@@ -67,7 +66,7 @@ fn every_wheel_names_its_radius_and_touches_the_ground() {
                 wheels += 1;
             }
         }
-        let svg = drawings::source(&name).unwrap();
+        let svg = source(&name).unwrap();
         for line in svg.lines().filter(|line| line.contains("id=\"wheel-")) {
             let word = |from: &str, to: char| -> String {
                 let rest = line.split(from).nth(1).unwrap();

@@ -274,7 +274,7 @@ pub(super) fn group(place: Place, role: &Role) -> Group {
 }
 
 /// Width of a figure as a share of its square.
-pub(super) fn breadth(subject: Subject) -> f32 {
+fn breadth(subject: Subject) -> f32 {
     match (subject, subject.facts().body) {
         (Subject::Train, _) => 2.2,
         (Subject::Couple, _) => 0.7,
@@ -291,24 +291,24 @@ pub(super) fn breadth(subject: Subject) -> f32 {
 }
 
 /// A figure of a scene: its subject, the index of its role among those of the subject, and its index in the role.
-pub(super) type Key = (Subject, u8, u8);
+type Key = (Subject, u8, u8);
 
 /// The place of a figure in the previous version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    pub(super) key: Key,
-    pub(super) group: Group,
-    pub(super) place: Place,
+    key: Key,
+    group: Group,
+    place: Place,
     /// Stage column of its middle.
-    pub(super) x: f32,
-    pub(super) rise: f32,
-    pub(super) nearer: f32,
+    x: f32,
+    rise: f32,
+    nearer: f32,
     /// Side of its square at the usual size of its kind, pixels.
-    pub(super) size: f32,
-    pub(super) room: f32,
-    pub(super) paved: bool,
+    size: f32,
+    room: f32,
+    paved: bool,
     /// Stage row of its middle in the air, and of its foot on water.
-    pub(super) level: f32,
+    level: f32,
     pub(super) depth: f32,
 }
 
@@ -355,7 +355,7 @@ pub(super) fn is_orb(role: &Role) -> bool {
 
 /// The number of places that each of `roles` gets in `place`, in the same order. A role that an edit removed keeps
 /// one empty place, if there is room.
-pub(super) fn places(place: Place, roles: &[Role]) -> Vec<u32> {
+fn places(place: Place, roles: &[Role]) -> Vec<u32> {
     let mut left = [Group::Air, Group::Ground, Group::Water].map(|group| (group, GROUP_MAX));
     let mut give = |role: &Role| {
         let wanted = role.count.clamp(1, KIND_MAX);
@@ -411,7 +411,7 @@ pub(in crate::scenes) fn paved(stage: &Stage<'_>) -> Option<bool> {
 }
 
 /// Gives the `seats` of one group their old places, and new figures free places.
-pub(super) fn settle(stage: &Stage<'_>, seats: &mut [Seat]) {
+fn settle(stage: &Stage<'_>, seats: &mut [Seat]) {
     if stage.kept.is_empty() {
         return;
     }
