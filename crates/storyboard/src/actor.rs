@@ -97,6 +97,8 @@ impl Actor {
                 map.x(self.x + self.speed.0 * t),
                 map.y(self.y + down - hop + self.bob * swing),
             ),
+            // `cast` lowers figures by a hundredth of their size, so that soles do not hover; the
+            // shadow stays on the ground itself.
             foot: map.y(self.y + down) - 0.01 * side,
             side,
             hop: hop / self.size.max(1.0),
@@ -151,9 +153,13 @@ impl Actor {
             let half = self.shadow * map.scale * near;
             shade(canvas, (spot.at.0, spot.foot), half, near);
         }
+        // The rates of bobbing and rocking have no common period: together they never settle into a
+        // visible loop.
         let tilt = self.rock * (t * 0.83 + self.phase * 1.7).sin();
         let (at, side) = (spot.at, spot.side);
         if self.mirrored > 0.0 {
+            // Upside down about the same anchor, and first: the figure covers its own mirror image
+            // at the waterline.
             let mirror = (side, -side);
             self.stamp(canvas, at, mirror, (-tilt, bottom), t, self.mirrored);
         }
@@ -172,6 +178,8 @@ impl Actor {
     ) {
         let anchor = art::anchor(self.subject);
         let reach = art::reach(self.subject) * side.0;
+        // Only the box that the drawing can reach is rasterised: a pixmap of the whole frame for
+        // each figure would cost far more than the figure.
         let left = (at.0 - reach).floor().max(0.0) as usize;
         let top = (at.1 - reach).floor().max(0.0) as usize;
         let right = ((at.0 + reach).ceil().max(0.0) as usize).min(canvas.width);
@@ -189,6 +197,7 @@ impl Actor {
         };
         let moment = self.moment(t);
         art::draw(&mut pen, self.subject, &self.look, &moment);
+        // 8-bit parts times 128 are 15-bit parts: 255 becomes 32,640, which is `canvas::FULL`.
         let gain = (alpha * 128.0) as u16;
         let width = right - left;
         let mut line = vec![0_u16; width * 4];
@@ -228,6 +237,7 @@ fn shade(canvas: &mut Canvas, at: (f32, f32), half: f32, strength: f32) {
             .skip(columns.start)
         {
             let u = (x as f32 + 0.5 - at.0) / half;
+            // Half an ellipsoid of darkness: soft at its rim, and cheaper than an exponential.
             let share = (1.0 - u * u - v * v).max(0.0).sqrt() * SHADOW * strength;
             let keep = ((1.0 - share) * 32_768.0) as u32;
             for lane in &mut pixel[..3] {

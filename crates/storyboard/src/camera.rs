@@ -35,6 +35,8 @@ impl Move {
         if asked == Some(Framing::Static) {
             return Self::REST;
         }
+        // Chosen by chance if the words ask for no move. What is listed twice is drawn twice as
+        // often.
         let wild = [
             Framing::PanRight,
             Framing::PanLeft,
@@ -44,6 +46,8 @@ impl Move {
             Framing::PushIn,
             Framing::Aerial,
         ];
+        // A number is drawn even if the words name a move (`unwrap_or` is eager): naming one leaves
+        // the later random choices as they were.
         let framing = asked.unwrap_or(wild[rng.below(wild.len())]);
         let pace = if reading.moves(Motion::Still) {
             0.25
@@ -99,6 +103,8 @@ impl Move {
 
 /// Steady in the middle, soft at both ends.
 pub(crate) fn ease(t: f32) -> f32 {
+    // A smoothstep stops at both ends, which looks like a hesitation at every cut; two fifths of an
+    // even pace keep the camera moving there.
     let smooth = t * t * (3.0 - 2.0 * t);
     smooth * 0.6 + t * 0.4
 }
@@ -129,6 +135,8 @@ pub(crate) struct Map {
 impl View {
     /// The map of a plane at `depth`: 0.0 infinitely far, 1.0 the subject, more is nearer.
     pub(crate) fn map(&self, depth: f32) -> Map {
+        // Parallax: a pan moves a plane by its depth. A zoom moves even the farthest one by 0.3, or
+        // the sky would stand still behind land that grows.
         let scale = 1.0 + (self.zoom - 1.0) * (0.3 + 0.7 * depth);
         Map {
             scale: scale * self.pixels,

@@ -27,9 +27,12 @@ const fn dither() -> [[u16; 8]; 8] {
             let (mut value, mut bit) = (0, 0);
             while bit < 3 {
                 let (a, b) = ((x >> bit) & 1, (y >> bit) & 1);
+                // Bayer's matrix by interleaving bits: each pair (x ^ y, y) gives two bits of the
+                // rank, the lowest bits of the coordinates the highest of the rank.
                 value |= (((a ^ b) << 1) | b) << (2 * (2 - bit));
                 bit += 1;
             }
+            // 64 ranks, spread over the 128 parts of an 8-bit step.
             matrix[y][x] = (value * 2) as u16;
             x += 1;
         }
@@ -71,9 +74,13 @@ impl Canvas {
     /// Scales red, green and blue.
     pub(crate) fn gain(&mut self, gains: [f32; 3]) {
         let [r, g, b] = gains.map(|gain| (gain.clamp(0.0, 1.99) * 32_768.0) as u16);
+        // One gain per lane of a strip, so that the loop below is one run of equal multiplications
+        // for the compiler to vectorise.
         let gains = [[r, g, b, 0]; STRIP];
         for strip in self.pixels.chunks_mut(STRIP * 4) {
             for (part, gain) in strip.iter_mut().zip(gains.as_flattened()) {
+                // `high` drops 16 bits and gains are in 32,768ths, so the part is doubled first;
+                // 65,280 at most still fits.
                 *part = high(*part << 1, *gain).min(FULL);
             }
         }
@@ -83,6 +90,8 @@ impl Canvas {
     /// `vignette` (0.0 to 1.0) and scaled by `light` (0.0 black to 1.0).
     pub(crate) fn finish(&self, vignette: f32, light: f32, rgb: &mut Vec<u8>) {
         rgb.resize(self.width * self.height * 3, 0);
+        // The fourth power of the distance from the middle, added up from row and column: the
+        // middle half of the frame stays untouched, and no pixel needs a square root.
         let edge = |at: usize, size: usize| {
             let away = (at as f32 + 0.5) / size as f32 * 2.0 - 1.0;
             let square = away * away;
@@ -96,6 +105,8 @@ impl Canvas {
             let row = &self.pixels[y * self.width * 4..][..self.width * 4];
             let packed = &mut rgb[y * self.width * 3..][..self.width * 3];
             let keep = light.saturating_sub(edge(y, self.height));
+            // The dither is the same in every frame, so that still areas stay still for the
+            // encoder.
             let mut noise = [0; BLOCK * 4];
             for (nth, noise) in noise.iter_mut().enumerate() {
                 *noise = DITHER[y % 8][nth / 4 % 8];
@@ -131,6 +142,8 @@ fn finish_block(
     let mut bytes = [0_u8; BLOCK * 4];
     for lane in 0..BLOCK * 4 {
         let keep = keep.saturating_sub(shade[lane]);
+        // `keep` is in 65,536ths. Halved again, the value has 7 bits below an 8-bit level; the
+        // dither (0 to 126) decides whether they round up.
         let value = high(pixels[lane] << 1, keep);
         bytes[lane] = (((value >> 1) + noise[lane]) >> 7) as u8;
     }
@@ -167,6 +180,8 @@ pub(crate) fn lay_over(canvas: &mut [u16], source: &[u16]) {
 
 /// What is left of the ground under `alpha`, in 32,768ths.
 fn kept(alpha: u16) -> u16 {
+    // Alpha ends at 32,640, not at 32,768; a 256th more makes an opaque source leave 1, which
+    // `high` then rounds to nothing.
     32_768 - (alpha + (alpha >> 8))
 }
 

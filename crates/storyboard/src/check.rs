@@ -27,6 +27,8 @@ pub(crate) fn clip(
     if spec.edit.is_some() {
         return edited(spec, materials);
     }
+    // A first frame fixes its own shape only after decoding; such a request must arrive here with
+    // its size resolved.
     let size = spec
         .render_size()
         .ok_or_else(|| unsupported("a shape that follows an image"))?;
@@ -113,6 +115,7 @@ fn seconds(prompt: &str, images: usize) -> u32 {
         .map(|beat| {
             let wide = beat.text.chars().filter(|c| is_cjk(*c)).count() as f32;
             let all = beat.text.chars().count() as f32;
+            // An ideograph says as much as a short word, so it takes longer than a letter.
             let read = (all - wide) / CHARACTERS_PER_S + wide / IDEOGRAPHS_PER_S;
             (GLANCE_S + read).clamp(BEAT_S_MIN, BEAT_S_MAX)
         })

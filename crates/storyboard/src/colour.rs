@@ -62,6 +62,8 @@ impl Rgb {
 
     pub(crate) fn lab(self) -> Lab {
         let (r, g, b) = (decode(self.r), decode(self.g), decode(self.b));
+        // Linear sRGB to cone responses, and their cube roots to lightness and two opponent axes;
+        // the matrices are Ottosson's.
         let l = (0.412_221_46 * r + 0.536_332_55 * g + 0.051_445_995 * b).cbrt();
         let m = (0.211_903_5 * r + 0.680_699_5 * g + 0.107_396_96 * b).cbrt();
         let s = (0.088_302_46 * r + 0.281_718_85 * g + 0.629_978_7 * b).cbrt();
@@ -119,6 +121,7 @@ impl Rgb {
     pub(crate) fn tinted(self, tint: Self, share: f32) -> Self {
         let (own, goal) = (self.lab(), tint.lab());
         let blend = |a: f32, b: f32| a + (b - a) * share;
+        // A third of the lightness only: a blue meadow at night stays as dark as it was.
         let l = blend(own.l, own.l + (goal.l - own.l) * 0.35);
         Lab {
             l,

@@ -62,6 +62,7 @@ pub(crate) struct Event {
 
 /// The events of `shot`, in order. `whole` is the entire prompt.
 pub(crate) fn events(shot: &Shot, whole: &str, seed: u32, fps: u32) -> Vec<Event> {
+    // With the shot's start, so that the same words in two shots do not flash alike.
     let key = hash(whole.as_bytes()) ^ hash(shot.text.as_bytes()).rotate_left(27);
     let rng = Rng::new(u64::from(seed) ^ key ^ u64::from(shot.start).rotate_left(40));
     let shows_s = (shot.start - shot.appears()) as f32 / fps as f32;
@@ -104,6 +105,8 @@ fn flashes(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mu
             time_s: at,
             kind: Kind::Flash(flash),
         });
+        // Seconds until the thunder, far fewer than real distances take: it must still belong to
+        // its flash.
         let late = 0.12 + 0.75 * (1.0 - near);
         events.push(Event {
             time_s: at + late,
@@ -198,6 +201,7 @@ pub(crate) fn glow(since_s: f32) -> f32 {
             (-since / GLOW_S).exp()
         }
     };
+    // A flash and its restrike, as most real ones have.
     stroke(since_s).max(0.75 * stroke(since_s - AGAIN_S))
 }
 

@@ -108,6 +108,7 @@ impl<'a> Film<'a> {
     pub(crate) fn painted(&self, nth: u32) -> u32 {
         let first = nth * self.hold();
         let last = (first + self.hold()).min(self.clip.frames) - 1;
+        // Both ends are exact: there clips join and loop.
         if first == 0 {
             0
         } else if last + 1 == self.clip.frames {
@@ -142,6 +143,7 @@ impl<'a> Film<'a> {
 
     fn build(&self, take: &Take, index: usize) -> Set {
         let (shot, spec, clip) = (&take.shot, self.spec, self.clip);
+        // A stream for each take. Painters build takes in any order, which must not change them.
         let mut rng = Rng::new(u64::from(spec.seed) ^ hash(spec.prompt.as_bytes()))
             .fork(&format!("photo {index}"));
         let materials = self.materials;
@@ -327,6 +329,8 @@ impl<'a> Film<'a> {
         let mut vignette = self.take(index, frame, source, canvas, desk);
         let next = takes.get(index + 1).map(|take| &take.shot);
         if let Some(next) = next.filter(|next| frame >= next.appears() && next.dissolve > 0) {
+            // Open at both ends: the first frame of a dissolve shows some of the next take, the
+            // last one some of this.
             let share = (frame - next.appears() + 1) as f32 / (next.dissolve + 1) as f32;
             let share = smooth(0.0, 1.0, share);
             let other = second.get_or_insert_with(|| self.canvas());
@@ -356,6 +360,8 @@ impl<'a> Film<'a> {
     fn avoid(&self, line: &Shot) -> Vec<[f32; 4]> {
         let mut boxes = Vec::new();
         let (mut canvas, mut desk) = (self.canvas(), Desk::default());
+        // Three instants must do: faces move slowly, and to search a given picture it has to be
+        // drawn.
         for frame in [
             line.start,
             u32::midpoint(line.start, line.end),
@@ -457,6 +463,8 @@ type Slot<T> = Mutex<Option<Arc<T>>>;
 
 /// The thing in `slot`, made if it is not there.
 fn held<T>(slot: &Slot<T>, make: impl FnOnce() -> T) -> Arc<T> {
+    // Locked while it is made: other painters that need the same thing wait instead of making it
+    // too. A panic in `make` leaves the slot empty and usable.
     let mut held = slot.lock().unwrap_or_else(PoisonError::into_inner);
     Arc::clone(held.get_or_insert_with(|| Arc::new(make())))
 }
@@ -468,6 +476,8 @@ fn slots<T>(count: usize) -> Vec<Slot<T>> {
 
 /// Empties `slot`; current users keep their reference.
 fn release<T>(slot: &Slot<T>) {
+    // A painter that still draws with the thing has its own reference and keeps it until it is
+    // done.
     *slot.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
@@ -499,10 +509,13 @@ impl Swell {
     /// Follows any level of 0.0 or more, one per frame, relative to the highest.
     fn of_levels(mut levels: Vec<f32>, fps: u32) -> Self {
         let most = levels.iter().copied().fold(1e-6, f32::max);
+        // The share of a distance that is left after one frame, if half of it is left after
+        // `half_s`.
         let keep = |half_s: f32| (-std::f32::consts::LN_2 / (half_s * fps as f32)).exp();
         let (rise, fall) = (keep(RISE_S), keep(FALL_S));
         let mut held: Option<f32> = None;
         for level in &mut levels {
+            // The root lifts quiet passages, which would hardly move the picture otherwise.
             let goal = (*level / most).sqrt();
             let before = *held.get_or_insert(goal);
             let keep = if goal > before { rise } else { fall };

@@ -89,6 +89,7 @@ impl Layer {
 
     fn pair(&self, at: f32) -> Option<(usize, usize, u16)> {
         let floor = at.floor();
+        // Up to one texel beyond either end a pixel still reads the last row there.
         if at < -1.0 || floor >= self.height as f32 || self.height == 0 {
             return None;
         }
@@ -106,6 +107,8 @@ impl Layer {
         self.sway.map_or(0.0, |sway| {
             let height = (sway.root - y).max(0.0);
             let share = (height / (sway.root - self.top).max(1.0)).min(1.0);
+            // The power 1.5 of the height: a stem bends mostly near its tip and stands still at its
+            // root.
             sway.reach * share * share.sqrt() * (sway.rate * time_s + sway.bend * height).sin()
         })
     }
@@ -118,6 +121,8 @@ fn trim(texels: &mut Vec<u8>, width: usize) -> usize {
     let stride = width * 4;
     let height = texels.len() / stride;
     let first = texels.chunks_exact(stride).position(shows);
+    // One clear row stays above: rows are blended with their neighbours, and the upper edge fades
+    // into it.
     let first = first.unwrap_or(height).saturating_sub(1);
     let last = texels.chunks_exact(stride).rposition(shows);
     texels.truncate(last.map_or(first, |at| at + 1) * stride);
@@ -147,6 +152,7 @@ impl<'a> Seen<'a> {
             map.down += heave.reach * swing * map.scale;
         }
         let step = Step::new(1.0 / (map.scale * layer.pitch));
+        // A sway shifts each row of pixels on its own, so that a row read across serves no other.
         let is_held = step.is_coarse() && layer.sway.is_none();
         Self {
             layer,
@@ -204,6 +210,8 @@ impl<'a> Seen<'a> {
             blend_bytes(&above[part.clone()], &below[part], share, texels);
             across.read(texels, from, first, out);
         };
+        // Rounding may give a pixel to two neighbouring spans; `done` keeps it from being blended
+        // twice.
         let mut done = 0;
         for span in layer.spans.row(upper) {
             let (first, last) = reach(*span, |texel| (texel - start) / apart);
@@ -312,6 +320,8 @@ fn along(upper: &[[u8; 4]], lower: &[[u8; 4]]) -> Vec<Span> {
     }
     let mut plain = Vec::new();
     for (kind, long) in runs {
+        // To change between copying, skipping and blending costs more than to blend a few texels
+        // for nothing.
         let kind = if long < SHORT { Kind::Mixed } else { kind };
         extend(&mut plain, kind, long);
     }

@@ -159,6 +159,7 @@ impl Lightning {
             return;
         };
         let wide = self.unit * 0.0042 * (0.5 + 0.5 * strike.flash.near);
+        // A wide faint glow, a narrower one, and the white core.
         for (breadth, alpha) in [(5.0, 0.16), (2.2, 0.35), (0.8, 1.0)] {
             for (nth, branch) in strike.bolt.iter().enumerate() {
                 let thin = if nth == 0 { 1.0 } else { 0.5 };
@@ -180,6 +181,7 @@ impl Lightning {
 /// Adds light, never beyond white; `share` in 32,768ths.
 fn screen(pixel: &mut [u16; 4], ink: [u32; 4], share: u32) {
     for lane in 0..3 {
+        // "Screen": light fills a share of what is missing to white, so that it never overflows.
         let room = u32::from(FULL.saturating_sub(pixel[lane]));
         let light = (ink[lane] * share) >> 15;
         pixel[lane] += ((room * light) >> 15).min(room) as u16;
@@ -213,6 +215,8 @@ fn bolt(x: f32, horizon: f32, unit: f32, rng: &mut Rng) -> Vec<Vec<(f32, f32)>> 
 fn jagged(from: (f32, f32), to: (f32, f32), rng: &mut Rng) -> Vec<(f32, f32)> {
     let mut way = vec![from, to];
     let mut aside = (to.0 - from.0).hypot(to.1 - from.1) * 0.13;
+    // Five halvings give 32 segments; each offset is about half of the last, so that the bolt is
+    // rough at every scale.
     for _ in 0..5 {
         let mut finer = Vec::with_capacity(way.len() * 2);
         for pair in way.windows(2) {

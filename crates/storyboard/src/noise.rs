@@ -8,6 +8,8 @@ use super::rng::lattice;
 /// Value noise, -1.0 to 1.0, smooth, one feature per unit.
 pub(crate) fn value(seed: u64, x: f32, y: f32) -> f32 {
     let (left, top) = (x.floor(), y.floor());
+    // Perlin's fade ("Improving noise", 2002): its second derivative is 0 at the lattice, which
+    // would show as a grid in shaded slopes otherwise.
     let ease = |t: f32| t * t * t * (t * (t * 6.0 - 15.0) + 10.0);
     let (across, down) = (ease(x - left), ease(y - top));
     let (left, top) = (left as i32, top as i32);
@@ -23,6 +25,7 @@ pub(crate) fn cloudy(seed: u64, x: f32, y: f32, octaves: u32) -> f32 {
     for octave in 0..octaves {
         sum += share * value(seed.wrapping_add(u64::from(octave)), x * scale, y * scale);
         share *= 0.5;
+        // Not 2.0: the lattices of the octaves would coincide and show.
         scale *= 2.03;
     }
     sum
@@ -46,6 +49,8 @@ const TILE: usize = 256;
 fn brush_tile() -> &'static Vec<i16> {
     static BRUSH: std::sync::OnceLock<Vec<i16>> = std::sync::OnceLock::new();
     BRUSH.get_or_init(|| {
+        // Value noise of `across` by `down` cells that wraps around, so that the tile repeats
+        // without a seam.
         let wrapped = |x: f32, y: f32, across: i32, down: i32, seed: u64| {
             let wrap = |v: i32, n: i32| v.rem_euclid(n);
             let (fx, fy) = (x * across as f32, y * down as f32);
@@ -63,6 +68,7 @@ fn brush_tile() -> &'static Vec<i16> {
             .map(|index| {
                 let (x, y) = (index % TILE, index / TILE);
                 let (x, y) = (x as f32 / TILE as f32, y as f32 / TILE as f32);
+                // About four times as many cells down as across: strokes lie flat.
                 let strokes = wrapped(x, y, 12, 48, 11) * 0.5 + wrapped(x, y, 28, 100, 12) * 0.3;
                 let blots = wrapped(x, y, 5, 6, 13) * 0.6;
                 ((strokes + blots) * 128.0) as i16
@@ -77,6 +83,7 @@ pub(crate) fn brush(pixmap: &mut Pixmap, strength: f32, pixels: f32, seed: u64) 
     let tile = brush_tile();
     let width = pixmap.width() as usize;
     let gain = (strength * 256.0) as i32;
+    // Each plane starts elsewhere in the tile, so that no two show the same strokes.
     let (shift_x, shift_y) = ((seed & 255) as usize, ((seed >> 8) & 255) as usize);
     // In 65,536ths of a texel of the tile, so that the strokes of all resolutions stay together.
     let stride = (65_536.0 / f64::from(pixels)) as usize;
@@ -104,6 +111,7 @@ pub(crate) fn brush(pixmap: &mut Pixmap, strength: f32, pixels: f32, seed: u64) 
             let stroke = (a * (256 - across) + b * across) >> 16;
             let factor = 32_768 + stroke * gain;
             for part in &mut texel[..3] {
+                // A premultiplied part above its alpha would shine through blends.
                 *part = ((i32::from(*part) * factor + 16_384) >> 15).clamp(0, alpha) as u8;
             }
         }

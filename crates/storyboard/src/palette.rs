@@ -106,6 +106,7 @@ impl Palette {
             cloud: hex(sky.cloud[0]),
             cloud_shade: hex(sky.cloud[1]),
             ground: hex([0x5d_8a4a, 0x6f_9150, 0x4d_8052, 0x7a_9a4e][rng.below(4)]),
+            // Set by `season`, from the ground's colour.
             leaf: Rgb::BLACK,
             blossom: Rgb::BLACK,
             rock: hex([0x6d_7488, 0x7a_7280, 0x66_7a86][rng.below(3)]),
@@ -117,6 +118,8 @@ impl Palette {
             lamp: hex(0xff_d27a),
             hour,
         };
+        // In this order: the season paints leaves and grass, weather and mood dim what is there,
+        // and the words for colours come last and win.
         palette.season(reading);
         palette.weather(reading);
         palette.mood(reading.mood);
@@ -161,6 +164,7 @@ impl Palette {
 
     fn weather(&mut self, reading: &Reading) {
         if reading.has(Weather::Storm) {
+            // A night is dark already; a whole storm on it would leave nothing to see.
             let dim = if self.hour == Hour::Night { 0.03 } else { 0.14 };
             self.skies(|colour| colour.saturate(0.5).lift(-dim));
             self.light = self.light.saturate(0.6).lift(-dim);
@@ -275,6 +279,7 @@ impl Palette {
     pub(crate) fn lit(&self, colour: Rgb, distance: f32) -> Rgb {
         colour
             .under(self.light)
+            // Aerial perspective. Even the farthest thing keeps a trace of its own colour.
             .mix(self.haze, (distance * 0.92).clamp(0.0, 0.96))
     }
 

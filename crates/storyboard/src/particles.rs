@@ -94,6 +94,8 @@ impl Particles {
         let goal = ((x - left) / (right - left)).clamp(0.0, 1.0);
         for speck in &mut self.specks {
             let spread = (0.16 + 0.8 * speck.y) * (1.0 - tightness) + 0.05;
+            // The square of the distance, sign kept: marks crowd around the column, and lower ones
+            // spread wider, like the path of glitter under a low sun.
             let away = (speck.x - 0.5) * 2.0;
             speck.x = goal + away * away.abs() * spread;
         }
@@ -155,6 +157,8 @@ impl Particles {
             return self.meteor(speck, t);
         }
         let wander = |rate: f32, reach: f32| (t * rate + speck.phase).sin() * reach;
+        // Places are shares of the area; speeds and reaches are in stage units, so that a wide
+        // frame is not faster.
         let per_unit = self.unit / width.max(1.0);
         let (dx, dy) = match self.mark {
             Mark::Snow => (wander(0.9, 0.012 * per_unit), 0.0),
@@ -229,6 +233,7 @@ const LEAST: f32 = 1.0;
 
 /// Blends `goal` over a pixel.
 fn tint(pixel: &mut [u16; 4], goal: [u16; 4], alpha: f32) {
+    // Half of an 8-bit step: invisible, and the rim of a soft mark has many such pixels.
     if alpha <= 0.002 {
         return;
     }
@@ -253,6 +258,7 @@ fn dot(canvas: &mut Canvas, (x, y): (f32, f32), radius: f32, pixel: f32, colour:
         (radius, alpha)
     };
     let (reach, kept) = held(soft + 0.5 * pixel);
+    // A mark drawn too large on both axes is dimmed by the square.
     let (alpha, goal) = (alpha * kept * kept, colour.fixed());
     if alpha <= 0.002 {
         return;

@@ -193,6 +193,8 @@ pub(crate) fn smooth(points: &[(f32, f32)]) -> Option<Path> {
     for index in 0..count {
         let at = |offset: usize| points[(index + offset + count - 1) % count];
         let (before, from, to, after) = (at(0), at(1), at(2), at(3));
+        // The control points of a Catmull-Rom segment lie a sixth of the chord between the
+        // neighbours away from its ends.
         let lean = |a: (f32, f32), b: (f32, f32)| ((b.0 - a.0) / 6.0, (b.1 - a.1) / 6.0);
         let (out, into) = (lean(before, to), lean(from, after));
         path.cubic_to(

@@ -143,6 +143,8 @@ impl Photo {
         look.zoom *= pulse.zoom;
         let zoom = f64::from(look.zoom.max(1.0));
         let taps = |side: usize, frame: usize, lean: f32| -> Vec<Taps> {
+            // In double precision: beyond texel 2,048 a float resolves no more than the 4,096ths in
+            // which taps are weighted, and a slow camera would tremble.
             let half = frame as f64 * 0.5 / zoom;
             let middle =
                 side as f64 * 0.5 + f64::from(lean.clamp(-1.0, 1.0)) * (side as f64 * 0.5 - half);
@@ -203,6 +205,8 @@ impl Photo {
     /// Samples across, each texel row once, then down.
     fn sample(&self, columns: &[Taps], rows: &[Taps], canvas: &mut Canvas) {
         let width = columns.len();
+        // The last four texel rows, sampled across. Neighbouring rows of the frame share most of
+        // their four; as these are consecutive, `row mod 4` gives each a slot of its own.
         let mut held: [(isize, Vec<i16>); 4] =
             std::array::from_fn(|_| (isize::MIN, vec![0; width * 4]));
         let last = self.texture.height.cast_signed() - 1;
@@ -219,6 +223,8 @@ impl Photo {
             for (out, (((a, b), c), d)) in canvas.row(y).iter_mut().zip(lines) {
                 let part = |value: i16, tap: usize| i32::from(value) * i32::from(shares[tap]);
                 let sum = part(*a, 0) + part(*b, 1) + part(*c, 2) + part(*d, 3);
+                // 64 per 8-bit step times weights that sum 4,096 is 2^18 per step. 15 bits have 128
+                // per step: 11 bits go, rounded. The cubic overshoots at edges, hence the clamp.
                 *out = ((sum + 1_024) >> 11).clamp(0, 32_640) as u16;
             }
         }
@@ -232,6 +238,7 @@ impl Photo {
         for (out, (first, shares)) in out.as_chunks_mut::<4>().0.iter_mut().zip(columns) {
             let mut sum = [0_i32; 4];
             let start = first.cast_unsigned();
+            // All four taps inside the row: the usual case, and without a bound check for each.
             if let Some(near) = texels
                 .get(start.wrapping_mul(4)..)
                 .and_then(|t| t.get(..16))
@@ -306,8 +313,11 @@ struct Span {
 /// kept for the camera, up to a bound, evenly at both sides of the frame.
 pub(crate) fn cover(picture: &Picture, width: usize, height: usize) -> Texture {
     let (across, down) = sides(picture);
+    // The smaller of the two ratios: the picture covers the frame on both axes.
     let step = (across / width as f64).min(down / height as f64);
     let span = |side: f64, count: usize| {
+        // Texels beyond the frame on each side. Up to a quarter of the frame of them is kept, so
+        // that the camera can pan over what a plain crop would lose.
         let cut = ((side / step - count as f64) * 0.5).max(0.0);
         let spare = cut.min(count as f64 * SPARE).floor();
         Span {
@@ -388,6 +398,8 @@ fn shade(texture: &mut Texture, columns: (usize, usize), rows: (usize, usize)) {
 
 /// A blurred, darkened cover: reduced to a few texels, smoothed, and enlarged again.
 fn ground(picture: &Picture, width: usize, height: usize) -> Texture {
+    // Two 3 x 3 averages at a 24th of the size blur as far as a very wide kernel would at full
+    // size.
     let (w, h) = ((width / 24).max(2), (height / 24).max(2));
     let mut small = cover(picture, w, h);
     for _ in 0..2 {
@@ -461,12 +473,15 @@ fn keys(x: f64) -> f64 {
 
 /// For each texel of `span` its first source pixel and the weights from there on, sum 1.0.
 fn weights(span: Span, side: usize) -> Vec<(usize, Vec<f32>)> {
+    // Enlarging reads the nearest four pixels. Reducing widens the kernel to the step, so that
+    // every source pixel counts and fine patterns do not alias.
     let reach = span.step.max(1.0);
     (0..span.count)
         .map(|nth| {
             let centre = span.start + (nth as f64 + 0.5) * span.step;
             let first = (centre - 2.0 * reach).floor().max(0.0) as usize;
             let last = ((centre + 2.0 * reach).ceil().max(0.0) as usize).min(side);
+            // At least one source pixel, even where rounding puts the centre behind the last.
             let first = first.min(side.saturating_sub(1));
             let raw: Vec<f64> = (first..last.max(first + 1))
                 .map(|at| keys((at as f64 + 0.5 - centre) / reach))
@@ -483,6 +498,8 @@ fn scale(picture: &Picture, across: Span, down: Span) -> Texture {
     let mut line = vec![0.0_f32; width * 3];
     let mut texels = Vec::with_capacity(across.count * down.count * 4);
     for (first, shares) in weights(down, picture.size.height as usize) {
+        // Down first, into one row of floats: memory stays at one row, whatever the size of the
+        // picture.
         line.fill(0.0);
         for (row, share) in picture.rgb[first * width * 3..]
             .chunks_exact(width * 3)
@@ -531,6 +548,8 @@ impl Morph {
             first,
             last,
             mask: Patches::new(width, height, |place| {
+                // Low noise around the middle: broad patches turn early or late, hardly any at the
+                // very ends.
                 let patches = cloudy(seed, place.x * 1.8, place.y * 1.8, 2);
                 (0.5 + patches * 0.75).clamp(0.0, 1.0)
             }),
@@ -546,6 +565,8 @@ impl Morph {
         canvas: &mut Canvas,
         second: &mut Canvas,
     ) {
+        // Outside the middle of the clip only one picture is drawn: half the work, and given frames
+        // stay as they are.
         let turn = ((share - FROM) / (TO - FROM)).clamp(0.0, 1.0);
         if turn >= 1.0 {
             self.last.draw(share, grade, pulse, canvas);
@@ -559,6 +580,8 @@ impl Morph {
         let mut shares = vec![[0; 4]; canvas.width];
         for y in 0..canvas.height {
             for (share, when) in shares.iter_mut().zip(self.mask.row(y)) {
+                // Each place dissolves for the same time; the latest starts at 1 - SOFT, so that
+                // all are done at the end.
                 let start = when * (1.0 - SOFT);
                 *share = [(smooth(start, start + SOFT, turn) * 65_535.0) as u16; 4];
             }

@@ -51,6 +51,8 @@ impl Reel {
         let images = job.materials.images.len();
         let show = |show: Show| move |shot: Shot| Take { shot, show };
         let takes = match &spec.inputs {
+            // One take for the whole clip: the way from the first frame to the last has no cuts,
+            // whatever the lines say.
             Inputs::Frames { .. } => vec![show(Show::Frames)(Shot {
                 end: clip.frames,
                 ..told[0].clone()
@@ -89,6 +91,7 @@ impl Reel {
 fn pictures(told: &[Shot], images: usize, fps: u32) -> Vec<Take> {
     let mut parts: Vec<Shot> = told.to_vec();
     while parts.len() < images {
+        // The first of equally long ones: `max_by_key` alone would take the last.
         let longest = (0..parts.len()).max_by_key(|at| {
             let long = parts[*at].end - parts[*at].start;
             (long, std::cmp::Reverse(*at))
@@ -106,6 +109,8 @@ fn pictures(told: &[Shot], images: usize, fps: u32) -> Vec<Take> {
     let count = parts.len();
     let mut takes: Vec<Take> = Vec::new();
     for (nth, mut shot) in parts.into_iter().enumerate() {
+        // More shots than images: each image keeps the next shots in turn. Five shots of two images
+        // show 0, 0, 0, 1, 1.
         let image = nth * images / count;
         let again = takes.iter().filter(|take| take.show_is(image)).count();
         // A short take is seen more than it is dissolved.
@@ -124,6 +129,7 @@ fn pictures(told: &[Shot], images: usize, fps: u32) -> Vec<Take> {
 /// Spreads parts evenly when they were parted for the images: no image waits for a long line.
 fn level(parts: &mut [Shot], even: bool) {
     let (count, frames) = (parts.len() as u32, parts.last().map_or(0, |last| last.end));
+    // Cuts that the words ask for stay where they are; then nothing is spread.
     let cut = parts.iter().skip(1).any(|part| part.dissolve == 0);
     if !even || cut {
         return;
@@ -186,6 +192,8 @@ impl Ends {
         );
         let share = at.saturating_sub(from) as f32 / to.saturating_sub(from).max(1) as f32;
         let share = share.min(1.0);
+        // From a frame that stands still the camera accelerates. Without one it runs evenly from
+        // edge to edge, so that clips join and loop in motion.
         match (self.first, self.last) {
             (false, false) => at as f32 / last as f32,
             (true, true) => eased(share),
@@ -213,6 +221,7 @@ impl Ends {
             .filter(|line| (line.start..line.end).contains(&frame))
             .fold(1.0, |light, line| {
                 let fades = line.reading.fades;
+                // Two fades of one line leave a fifth of it fully lit.
                 let most = (line.end - line.start) as f32 * FADE_MOST;
                 let long = (FADE_S * self.fps as f32).min(most).max(1.0);
                 let share = |asked: bool, frames: u32| {
@@ -231,6 +240,8 @@ impl Ends {
 
 /// From rest to an even pace within [`START`] of the way; both are shares of 1.0.
 fn eased_in(share: f32) -> f32 {
+    // Even acceleration up to START, then an even pace. `whole` is the area under that pace, so
+    // that the way ends at 1.0; the first part is its integral.
     let whole = 1.0 - START * 0.5;
     if share < START {
         share * share / (2.0 * START * whole)

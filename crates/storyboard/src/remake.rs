@@ -52,6 +52,8 @@ impl<'a> Remake<'a> {
         spec.edit.as_ref()?;
         let (first, later) = script.split_first()?;
         let mut edits = later.iter().map(AsRef::as_ref).chain([spec]);
+        // The frames must be those that the first spec gives today; of a clip that was cut or
+        // scaled since, only the pictures are known.
         let as_long = match first.seconds {
             Seconds::Fixed(seconds) => seconds.checked_mul(FPS) == Some(clip.frames),
             Seconds::Auto => true,
@@ -101,6 +103,8 @@ impl<'a> Remake<'a> {
                     })
                     .collect()
             };
+            // Each version becomes three: as it was, with the new things in the old light, and
+            // wholly revised. At strength 0.5 things are at 0.83, which gives 0.08, 0.42 and 0.5.
             let recast = revised(&|reading, settled| change.recast(reading, settled));
             let all = revised(&|reading, settled| change.revise(reading, settled));
             let kept = share * (1.0 - strength);
@@ -117,6 +121,8 @@ impl<'a> Remake<'a> {
                 readings: all,
             });
         }
+        // Every edit may triple the versions, and each is painted in full: only the largest stay,
+        // scaled to 1.0 together.
         self.versions.sort_by(|a, b| b.share.total_cmp(&a.share));
         self.versions.truncate(VERSIONS_MAX);
         let all: f32 = self.versions.iter().map(|version| version.share).sum();
@@ -151,6 +157,8 @@ impl<'a> Remake<'a> {
         let mut all = mix[0].1;
         for (shot, share) in &mix[1..] {
             all += share;
+            // Over all before it, each comes with its part of the sum so far: in the end each has
+            // its own share.
             set = Set::between(set, painted(shot), Course::still(share / all));
         }
         set

@@ -30,7 +30,10 @@ struct Seat {
 }
 
 fn lane() -> (Lane, Seat) {
+    // A painter holds one finished frame and paints another: with a slow sink it blocks, and memory
+    // is bounded by the number of painters.
     let (out, frames) = sync_channel(1);
+    // Buffers go back to their painter, which fills them again instead of allocating.
     let (spent, back) = sync_channel(2);
     // Room for one being painted, one waiting and one more: feeding never blocks.
     let (sources, needed) = sync_channel(3);
@@ -51,6 +54,8 @@ fn lane() -> (Lane, Seat) {
 fn paint(film: &Film<'_>, first: u32, step: usize, blends: bool, seat: &Seat) {
     let mut easel = film.easel();
     let runs = film.clip.frames.div_ceil(film.hold());
+    // Every `step`-th run is this painter's, so that the other side knows without a queue whose
+    // frame is next.
     for run in (first..runs).step_by(step) {
         let source = if blends {
             let Ok(source) = seat.sources.recv() else {
@@ -78,6 +83,8 @@ pub(crate) fn clip(
     control.report(Stage::Preparing, 0.0)?;
     let source = job.spec.edit.as_ref().and(job.materials.source.as_deref());
     let strength = job.spec.edit.as_ref().map_or(1.0, |edit| edit.strength);
+    // Nothing of the edit shows. The source's own frames are better than any that were painted
+    // again.
     if let Some(source) = source.filter(|_| strength <= 0.0) {
         keep(job, options, source, sink, control)?;
         return control.report(Stage::Finishing, 1.0);
@@ -209,6 +216,8 @@ fn hand_over(
         control.report(Stage::Generating, done(frame, frames))?;
         if frame % hold == 0 {
             let run = (frame / hold) as usize;
+            // A source plays in one direction only: it is read here, in order and one round ahead,
+            // and each frame is handed to the painter of its run.
             while let Some(reel) = reel.as_mut().filter(|_| fed < frames as usize)
                 && fed <= run + lanes.len()
             {

@@ -27,6 +27,8 @@ impl Held {
         width: usize,
         mut read: impl FnMut(usize, &mut [Texel]),
     ) -> (&[Texel], &[Texel]) {
+        // Slots by parity: `lower` is `upper` or the row after it, so that both fit. Down a frame
+        // each row of texels is then read once.
         for row in [upper, lower] {
             let (held, pixels) = &mut self.rows[row % 2];
             if *held != Some(row) {
@@ -59,12 +61,16 @@ impl Step {
 
     /// Whether texels are much larger than pixels.
     pub(crate) fn is_coarse(&self) -> bool {
+        // Less than 7/8 * 3/4, about two thirds of a texel per pixel: then a row serves often
+        // enough to be worth keeping.
         self.stride < LEAST * 3 / 4
     }
 
     /// For how many pixels each reads the texel behind that of the one before, from `share` of
     /// a texel on.
     fn even(&self, share: usize) -> usize {
+        // As long as each pixel reads the texel after that of the one before, the fraction shrinks
+        // by `back` or grows by `ahead` per pixel; the run ends where it would leave 0 to 65,535.
         let (back, ahead) = (65_536 - self.stride, self.stride - 65_536);
         if back > 0 {
             share / back as usize + 1
@@ -103,6 +109,7 @@ impl<'a> Across<'a> {
     pub(crate) fn texels(self, first: usize, last: usize, width: usize) -> (usize, usize) {
         let most = width.cast_signed() as i64 - 1;
         let from = (self.at(first) >> 16).clamp(0, most);
+        // A pixel blends two neighbours, and the end is exclusive: hence 2 more.
         let to = (self.at(last.saturating_sub(1)) >> 16).clamp(0, (most - 1).max(0)) + 2;
         (from as usize, (to as usize).min(width))
     }
@@ -134,6 +141,8 @@ impl<'a> Across<'a> {
 }
 
 /// Strides at which most pixels read the texel behind that of the one before.
+// At an eighth more or less a run is at most eight pixels long; farther from one texel per pixel
+// single texels are gathered instead.
 const LEAST: i64 = 65_536 * 7 / 8;
 const MOST: i64 = 65_536 * 9 / 8;
 
@@ -148,6 +157,8 @@ fn glide(texels: &[Texel], mut at: usize, step: &Step, mut out: &mut [Texel]) {
         let (left, right) = (&parts[place * 4..], &parts[place * 4 + 4..]);
         let sides = left.iter().zip(right).zip(step.ramp.as_flattened());
         for (out, ((left, right), over)) in run.as_flattened_mut().iter_mut().zip(sides) {
+            // Whole texels are in `left` and `right` already, so that only fractions are added,
+            // modulo one texel.
             *out = blend(*left, *right, over.wrapping_add(share as u16));
         }
         at += step.stride as usize * count;
@@ -204,6 +215,7 @@ pub(crate) fn blend_rows(upper: &[Texel], lower: &[Texel], share: u16, out: &mut
 /// Blends two parts; `share` in 65,536ths of `right`. Of two equal ones it is exactly that part.
 #[inline]
 pub(crate) fn blend(left: u16, right: u16, share: u16) -> u16 {
+    // Not `left + share * (right - left)`: without a sign it stays in 16-bit lanes.
     left - high(left, share) + high(right, share)
 }
 

@@ -176,6 +176,7 @@ fn levels(air: &Reading, mean: f32) -> Vec<Level> {
         Some(Mood::Dreamy | Mood::Calm) | None => 1.0,
     };
     let tints = tints(air);
+    // A table by luma: the mathematics of colour runs 256 times for a take, not for every pixel.
     (0_u8..=255)
         .zip(tints)
         .map(|(level, tint)| {
@@ -194,6 +195,8 @@ fn levels(air: &Reading, mean: f32) -> Vec<Level> {
 /// A level of light, 0.0 to 1.0, under a gain; bright ones are held below white.
 fn lit(level: f32, gain: f32) -> f32 {
     if gain > 1.0 {
+        // A factor would clip the bright parts. This curve keeps black and white and has the slope
+        // `gain` at black.
         1.0 - (1.0 - level).powf(gain)
     } else {
         level * gain
@@ -211,6 +214,7 @@ fn tints(air: &Reading) -> Vec<[f32; 3]> {
             let share = f32::from(level) / 255.0;
             let (new, plain) = (hue(&new, share), hue(&plain, share));
             let mut tint = [0, 1, 2].map(|lane: usize| (new[lane] / plain[lane]).clamp(0.4, 2.5));
+            // At luma 1.0: the gain alone decides how bright the picture is, the tint only its hue.
             let luma = tint[0] * 0.2126 + tint[1] * 0.7152 + tint[2] * 0.0722;
             for part in &mut tint {
                 *part = 1.0 + (*part / luma - 1.0) * TINT;
@@ -299,6 +303,7 @@ fn covered(mask: &Canvas, rim: usize) -> Vec<bool> {
     let (width, height) = (mask.width, mask.height);
     let mut covered = vec![false; width * height];
     for (at, pixel) in mask.pixels.as_chunks::<4>().0.iter().enumerate() {
+        // Captions are white on a black mask: any lane tells how much of a letter is here.
         if pixel[0] < LETTER_MIN {
             continue;
         }

@@ -17,11 +17,14 @@ impl Rng {
     }
 
     pub(crate) fn new(seed: u64) -> Self {
+        // `kinora` in ASCII, and 1: a seed of 0 is no state of zeros.
         Self::from(seed ^ 0x6b69_6e6f_7261_0001)
     }
 
     /// A stream of its own for `label`, so that one part drawing more numbers moves no other.
     pub(crate) fn fork(&self, label: &str) -> Self {
+        // From the state and not the origin: forks of one label at two points differ. `part` is for
+        // numbers that must not depend on what was drawn before.
         Self::from(hash(label.as_bytes()) ^ self.state.rotate_left(17))
     }
 
@@ -33,12 +36,14 @@ impl Rng {
     }
 
     pub(crate) fn next(&mut self) -> u64 {
+        // 2^64 divided by the golden ratio, the step of SplitMix64.
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.state)
     }
 
     /// From 0.0 up to, not including, 1.0.
     pub(crate) fn unit(&mut self) -> f32 {
+        // 24 bits are all that a float holds exactly; with more, rounding could give 1.0.
         (self.next() >> 40) as f32 / (1u64 << 24) as f32
     }
 
@@ -54,6 +59,7 @@ impl Rng {
 
     /// An index below `count`; 0 when there is nothing to choose from.
     pub(crate) fn below(&mut self, count: usize) -> usize {
+        // The bias of the modulus is below `count` in 2^64.
         (self.next() % count.max(1) as u64) as usize
     }
 

@@ -38,6 +38,8 @@ pub(crate) struct Bench {
 
 /// The length that shapes are sized by: near the short side, a little more in wide frames.
 fn unit(width: f32, height: f32) -> f32 {
+    // The geometric mean of the sides, bound to the short one: wide frames have slightly larger
+    // figures, and none has figures that leave it.
     ((width * height).sqrt() * 0.75).clamp(width.min(height) * 0.9, width.min(height) * 1.05)
 }
 
@@ -50,6 +52,8 @@ fn hour(reading: &Reading, place: Place, rng: &mut Rng) -> Hour {
         Hour::Dusk,
         Hour::Day,
     ];
+    // Drawn even if the words name an hour: the palette follows from the same stream and must not
+    // change with it.
     let chance = by_chance[rng.below(by_chance.len())];
     match (reading.hour, place) {
         (_, Place::Space) => Hour::Night,
@@ -82,6 +86,7 @@ fn place(reading: &Reading, rng: &mut Rng) -> Place {
         Place::Abstract,
         Place::Mountains,
     ];
+    // Drawn even if the words name a place, for the same reason as in `hour`.
     let chance = WILD[rng.below(WILD.len())];
     let unread = reading.roles.is_empty() && reading.hour.is_none() && reading.weather.is_empty();
     reading
@@ -159,6 +164,8 @@ impl Scene {
         fps: u32,
         paint: fn(&mut Stage<'_>),
     ) -> Self {
+        // Palette, scene, events and sound rotate their hashes by 21, 9, 27 and 33 bits, so that
+        // the same words give each a stream of its own.
         let key = hash(whole.as_bytes()) ^ hash(shot.text.as_bytes()).rotate_left(9);
         let rng = Rng::new(u64::from(seed).wrapping_mul(0x9e37_79b9) ^ key);
         let reading = &shot.reading;
@@ -239,6 +246,7 @@ impl Scene {
         of: impl Fn(&Actor, &View) -> Option<(Subject, [f32; 4])>,
     ) -> Vec<(Subject, [f32; 4])> {
         let view = self.camera.at(time_s, self.seconds, self.unit, self.centre);
+        // The sides of the stage, back from the centre that `build` derives from them.
         let (wide, high) = (self.centre.0 / 0.5, self.centre.1 / 0.48);
         let actors = self.elements.iter().filter_map(|element| match element {
             Element::Actor(actor) => of(actor, &view),
@@ -257,6 +265,8 @@ impl Scene {
         view.zoom *= pulse.zoom;
         view.pixels = self.pixels;
         // The flat elements in runs, each with the place of its first.
+        // Planes and washes that follow each other are laid together, row by row, so that a row of
+        // the canvas stays in the cache for all of them. Any other element ends a run.
         let mut runs: Vec<(usize, Vec<Flat<'_>>)> = Vec::new();
         for (index, element) in self.elements.iter().enumerate() {
             let Some(flat) = Flat::of(element, &view) else {

@@ -86,6 +86,8 @@ impl Course {
 impl Desk {
     /// A canvas as large as `like`, with anything on it.
     fn spare(&mut self, like: &Canvas) -> Canvas {
+        // A mix needs a canvas more for each level, and one of 1080p has 16 MB: they are used
+        // again.
         let spare = self.spares.pop();
         spare.unwrap_or_else(|| Canvas::new(like.width, like.height))
     }
@@ -177,6 +179,7 @@ impl Set {
 impl Between {
     fn draw(&self, moment: Moment<'_>, canvas: &mut Canvas, desk: &mut Desk) -> f32 {
         let share = self.course.at(moment.share);
+        // At either end a single set is drawn: half the work, and its exact pixels.
         if share <= 0.0 {
             return self.from.draw(moment, canvas, desk);
         }

@@ -111,6 +111,8 @@ impl Stage<'_> {
             }
             return;
         }
+        // A plane is larger than the frame by all that camera, drift, sway and heave can move it:
+        // its edge must never show.
         let margin = self.margin(plane.depth);
         let travel = plane.drift.abs() * self.seconds;
         let reach = plane.sway.map_or(0.0, |sway| sway.reach) + travel;
@@ -165,6 +167,8 @@ impl Stage<'_> {
                 let y = top + (row as f32 + 0.5) * pitch;
                 for (column, texel) in line.chunks_exact_mut(4).enumerate() {
                     let (colour, alpha) = paint(left + (column as f32 + 0.5) * pitch, y);
+                    // Below half of an 8-bit step. Texels that stay clear cost nothing when the
+                    // plane is laid.
                     if alpha <= 0.002 {
                         continue;
                     }

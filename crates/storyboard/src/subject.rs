@@ -107,6 +107,8 @@ const fn place(name: Home) -> Option<Place> {
     }
 }
 
+// Homes by their bare names, because `Some(Place::Sea)` in every row of the table below would bury
+// the rest of it.
 enum Home {
     Any,
     Sea,

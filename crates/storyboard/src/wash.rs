@@ -60,6 +60,7 @@ impl Wash {
                 texels.push(
                     colour(x, y)
                         .fixed()
+                        // Cut to 0, so that whole rows without light are skipped (`lit`).
                         .map(|part| if part < FAINT { 0 } else { part }),
                 );
             }
@@ -130,6 +131,8 @@ impl<'a> Seen<'a> {
                 self.sample(y, pixels);
                 let light = pixels.as_flattened().iter();
                 for (out, light) in canvas.as_flattened_mut().iter_mut().zip(light) {
+                    // "Screen": light fills a share of what is missing to white. Doubled, because
+                    // `high` drops 16 bits.
                     let room = FULL.saturating_sub(*out) << 1;
                     *out += high(room, high(*light, self.gain));
                 }

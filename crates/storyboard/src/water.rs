@@ -49,7 +49,10 @@ impl Water {
                 + 0.6 * (wave * 2.3 - self.rate * 1.4 * view.time_s + 1.3).sin();
             let shift = reach * (0.15 + share) * swing;
             let sink = reach * 0.9 * share * (wave * 1.2 - self.rate * 1.1 * view.time_s).sin();
+            // Less than one row up for each row down: reflections in moving water are a little
+            // longer than what they mirror. `sink` moves them up and down with the waves.
             let source = (horizon - below * 0.92 - 1.0 + sink).clamp(0.0, horizon.max(1.0) - 1.0);
+            // It mirrors the canvas itself: what it mirrors is painted before it.
             let (above, rest) = canvas.pixels.split_at_mut(y * width);
             let mirrored = &above[(source as usize).min(y - 1) * width..][..width];
             slide(mirrored, shift, &mut line);

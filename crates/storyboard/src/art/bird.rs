@@ -83,6 +83,7 @@ fn flock(pen: &mut Pen, look: &Look, m: &Moment) {
         return;
     };
     for (nth, (x, y, size)) in FLOCK.into_iter().enumerate() {
+        // Each bird has its own pace and phase, so that the flock does not beat as one.
         let own = Moment {
             t: m.t * (1.0 + 0.05 * nth as f32) + nth as f32 * 1.7,
             ..*m

@@ -37,6 +37,8 @@ impl Puffs {
         for nth in 0..self.count {
             let turn = t / self.life_s + f32::from(nth) / count;
             let age = turn.rem_euclid(1.0);
+            // Number of the puff's life: each time it is born it sways its own way, without any
+            // state.
             let birth = turn.floor() as i32 as u32;
             let sway = chance(birth.wrapping_mul(31) ^ u32::from(nth)) - 0.5;
             // Air slows it down.

@@ -99,6 +99,8 @@ pub(super) fn crawl(pen: &mut Pen, rig: &Rig, look: &Look, m: &Moment) {
         let (number, side) = name.split_once('-')?;
         let number: usize = number.parse().ok()?;
         let length = leg.length();
+        // Neighbouring legs, and the two of a pair, belong to different groups: half of the legs
+        // always stand.
         let nth = (number + usize::from(side == "far")) % 2;
         let cycles = m.gone * 100.0 / (SCUTTLE.stride() * 30.0);
         let (ahead, up) = if goes {

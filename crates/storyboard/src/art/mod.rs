@@ -84,6 +84,8 @@ pub(crate) fn anchor(subject: Subject) -> f32 {
 /// How far the drawing reaches from its anchor, in sides of the square.
 pub(crate) fn reach(subject: Subject) -> f32 {
     match subject {
+        // Measured by the tests on every act, with a little to spare; what a drawing reaches beyond
+        // this is cut off.
         Subject::Deer | Subject::Giraffe | Subject::Unicorn | Subject::Dinosaur => 1.19,
         Subject::Kangaroo | Subject::Donkey | Subject::Elephant => 1.15,
         Subject::Lighthouse => 2.4,

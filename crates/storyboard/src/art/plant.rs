@@ -117,6 +117,7 @@ fn petal(subject: Subject, part: &str, open: f32) -> Pose {
 fn petals(pen: &mut Pen, look: &Look, m: &Moment) {
     let colour = look.main.mix(Rgb::WHITE, 0.25);
     for n in 0..PETALS {
+        // The golden ratio spreads fractions evenly, however many petals there are.
         let own = n as f32 * 0.618_034 + f32::from(m.nth) * 0.37;
         let way = (m.t * (0.09 + 0.04 * own.fract()) + own * 3.7).fract();
         let x =

@@ -185,6 +185,7 @@ fn joint(part: &Part, name: &str, outer: Transform) -> Option<(f32, f32)> {
 }
 
 fn draw(part: &Part, pen: &mut Pen, look: &Look, pose: &dyn Fn(&str) -> Pose) {
+    // Groups without a name only place what is in them.
     let posed = if part.name.is_empty() {
         Pose::REST
     } else {
@@ -278,6 +279,8 @@ fn used(node: Node<'_, '_>, depth: usize) -> Result<Part, String> {
     let (file, id) = href
         .split_once('#')
         .ok_or_else(|| format!("href=\"{href}\" names no part"))?;
+    // Parts are copied when they are used; `depth` goes on counting, so that two files that use
+    // each other end in an error.
     let find = |root: Node<'_, '_>| {
         root.descendants()
             .find(|node| node.attribute("id") == Some(id))

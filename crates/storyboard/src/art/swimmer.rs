@@ -100,6 +100,7 @@ fn leap(t: f32, heavy: f32) -> (f32, f32) {
         return (58.0 * (under * PI).cos(), DIVE);
     }
     let air = turn / AIR;
+    // 1.0 in the middle of the leap, 0.0 where it meets the water.
     let near = (air.min(1.0 - air) * 2.0).min(1.0);
     let dive = DIVE * (1.0 - smooth(0.0, 0.5, near));
     let held = heavy * HOP * 4.0 * air * (1.0 - air);
@@ -183,6 +184,7 @@ fn tentacle(subject: Subject, arm: &str, t: f32, act: Act) -> Pose {
     );
     let lively = if act == Act::Sleep { 0.4 } else { 1.0 };
     let wave = (t * 2.1 - segment * 0.95 + arm * 1.3).sin();
+    // Eight arms, 0 to 7: half of them on either side.
     let out = (arm - 3.5).signum();
     let push = pulse(t - 0.1 * segment);
     let degrees = match subject {

@@ -38,6 +38,7 @@ pub(crate) fn likely(canvas: &Canvas) -> Vec<[f32; 4]> {
 
 /// The mean colour of some pixels of a cell, 0.0 to 255.0.
 fn middle(canvas: &Canvas, x: usize, y: usize, step: usize) -> [f32; 3] {
+    // Five pixels stand for the cell: hair or a highlight under one of them changes little.
     let spots = [(1, 1), (3, 1), (2, 2), (1, 3), (3, 3)];
     let mut sum = [0.0; 3];
     for (across, down) in spots {
@@ -59,6 +60,8 @@ fn is_skin([r, g, b]: [f32; 3]) -> bool {
 
 /// Clears the area of skin around `cell` and returns its box if it may be a face.
 fn patch(skin: &mut [bool], cell: usize, columns: usize, rows: usize) -> Option<[f32; 4]> {
+    // A flood fill with a stack of its own; by recursion a wall of skin colour would go a thousand
+    // calls deep.
     let (mut open, mut count) = (vec![cell], 0_usize);
     let (mut left, mut top, mut right, mut bottom) = (columns, rows, 0, 0);
     while let Some(cell) = open.pop() {
@@ -73,6 +76,7 @@ fn patch(skin: &mut [bool], cell: usize, columns: usize, rows: usize) -> Option<
         open.extend((x > 0).then(|| cell - 1));
         open.extend((x + 1 < columns).then_some(cell + 1));
         open.extend((y > 0).then(|| cell.wrapping_sub(columns)));
+        // May lie below the last row: `get_mut` above then ends that way.
         open.push(cell + columns);
     }
     let (across, down) = ((right - left) as f32, (bottom - top) as f32);

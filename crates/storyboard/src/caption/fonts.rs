@@ -86,6 +86,8 @@ impl Fonts {
 
     /// The built-in fonts in the order in which to try them for `cluster`.
     fn order(self, cluster: &str) -> impl Iterator<Item = &'static Font> {
+        // A quotation mark or dash in a Chinese text is as wide as its letters, so the Chinese font
+        // goes first for all but ASCII.
         let first = if cluster.contains(EMOJI_STYLE) {
             Some(EMOJI)
         } else {
@@ -105,6 +107,7 @@ impl Fonts {
     /// visible one. `None` if no font has that, or if nothing in the cluster is visible.
     pub(super) fn font_of(self, cluster: &str) -> Option<&'static Font> {
         let base = cluster.chars().find(|c| !is_silent(*c))?;
+        // The first font with the visible letter, if none has its accents too.
         let mut half = None;
         for font in self.order(cluster).filter(|font| sets(font, base)) {
             if cluster.chars().all(|c| sets(font, c)) {
@@ -290,7 +293,10 @@ fn coverage(path: &Path) -> Option<Vec<(u32, u32)>> {
         return None;
     }
     let mut start = 0;
+    // The directory and one table of each file are read: whole, hundreds of fonts with some tens of
+    // megabytes each would take seconds.
     let mut head = part(&mut file, 0, 16)?;
+    // A collection: its first font begins at an offset in its header.
     if head.starts_with(b"ttcf") {
         start = word(&head, 12)?;
         head = part(&mut file, start, 12)?;
@@ -306,6 +312,7 @@ fn coverage(path: &Path) -> Option<Vec<(u32, u32)>> {
             .chunks_exact(16)
             .find(|entry| entry.starts_with(name))
     };
+    // Fonts in colour have no outlines that could be filled with one ink.
     let coloured = [&b"COLR"[..], b"CBDT", b"sbix", b"SVG "];
     let outlined = table(b"glyf").or_else(|| table(b"CFF "));
     if outlined.is_none() || coloured.iter().any(|name| table(name).is_some()) {
@@ -336,6 +343,7 @@ fn stretches(map: Vec<u8>) -> Vec<(u32, u32)> {
 
 /// A font file with one table, `cmap`.
 fn only_map(map: &[u8]) -> Vec<u8> {
+    // The version, one table, and three fields for a binary search that no reader needs.
     let mut file = vec![0, 1, 0, 0, 0, 1, 0, 16, 0, 0, 0, 0];
     file.extend(b"cmap");
     file.extend([0; 4]);

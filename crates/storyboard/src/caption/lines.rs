@@ -63,6 +63,8 @@ fn shortened(
     room: Room,
     system: bool,
 ) -> (Paragraph, Vec<Range<usize>>) {
+    // The ellipsis needs room, so the end moves back, break by break, until the lines are few
+    // enough.
     let kept = whole.text.get(..end).unwrap_or_default();
     let mut ends: Vec<usize> = breaks(kept).into_iter().rev().take(CUTS_MAX).collect();
     if ends.len() < 2 {
@@ -108,6 +110,8 @@ fn breaks(text: &str) -> Vec<usize> {
 fn wrap(paragraph: &Paragraph, limit: f32) -> Vec<Range<usize>> {
     let breaks = breaks(&paragraph.text);
     let mut best = fill(paragraph, &breaks, limit);
+    // A narrower limit that needs no more lines makes them more even, so that no word stands alone
+    // in the last one.
     for share in [0.92, 0.84, 0.76, 0.68, 0.6] {
         let narrower = fill(paragraph, &breaks, limit * share);
         if narrower.len() > best.len() || best.len() < 2 {
@@ -154,6 +158,7 @@ fn fill(paragraph: &Paragraph, breaks: &[usize], limit: f32) -> Vec<Range<usize>
 /// Lines onto pages of at most `lines_max`, spread evenly, so that no page holds a single orphaned line.
 fn paginate<T>(lines: Vec<T>, lines_max: usize) -> Vec<Vec<T>> {
     let pages = lines.len().div_ceil(lines_max.max(1)).max(1);
+    // Seven lines on three pages: three, two and two, and not three, three and one.
     let (each, longer) = (lines.len() / pages, lines.len() % pages);
     let mut rest = lines.into_iter();
     let pages = (0..pages).map(|page| {

@@ -86,6 +86,7 @@ impl Caption {
                 .flat_map(|one| words.avoid.iter().map(move |other| overlap(one, *other)))
                 .fold(0.0, f32::max)
         };
+        // One place for all pages of a caption: it must not jump in the middle of a sentence.
         let upper = Anchor::Upper(words.below);
         let fits = blocks.iter().all(|block| block.fits(upper, size));
         let place = if fits && covered(upper) < covered(Anchor::Lower) {
@@ -112,6 +113,8 @@ impl Caption {
         if count == 0 || at >= self.frames {
             return;
         }
+        // Pages share the frames evenly. `first` and `last` are the inverse of this division,
+        // rounded up, so that every frame is on exactly one page.
         let index = (u64::from(at) * u64::from(count) / u64::from(self.frames)) as u32;
         let first = (self.frames * index).div_ceil(count);
         let last = (self.frames * (index + 1)).div_ceil(count);

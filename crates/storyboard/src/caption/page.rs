@@ -46,6 +46,8 @@ pub(crate) struct Page {
 
 /// Height of an em of a caption in stage pixels; `pixels` frame pixels are one of them.
 pub(super) fn text_size(stage: Size, pixels: f32) -> f32 {
+    // About a 23rd of the short side, but never less than 11 pixels of the frame, where small
+    // letters break up.
     let short = stage.width.min(stage.height) as f32;
     (short * 0.044).max(11.0 / pixels)
 }
@@ -53,6 +55,7 @@ pub(super) fn text_size(stage: Size, pixels: f32) -> f32 {
 /// The widest line in stage pixels.
 pub(super) fn line_width(stage: Size) -> f32 {
     // Long lines are hard to read in very wide frames.
+    // The eye loses the next line on its way back over a very long one.
     let wide = stage.width > stage.height * 2;
     stage.width as f32 * if wide { 0.65 } else { 0.8 }
 }
@@ -88,6 +91,7 @@ impl Block {
             let step = if index == 0 {
                 rise
             } else {
+                // The usual distance, or more where stacked marks of two lines would touch.
                 (below + rise + 0.08).max(PITCH)
             };
             at += step;
@@ -250,6 +254,8 @@ impl Page {
         let mut pixels = Vec::with_capacity(mask.cover.len() * 4);
         for (index, (cover, halo)) in mask.cover.iter().zip(&halo).enumerate() {
             let dark = plate(index % mask.width, index / mask.width);
+            // Letters over halo over plate: what each lets through is multiplied. Only letters are
+            // white, so that the colour is premultiplied by their part alone.
             let under = 1.0 - (1.0 - dark) * (1.0 - halo * 0.74);
             let letter = cover * ink;
             let alpha = letter + under * (1.0 - letter);
@@ -394,6 +400,7 @@ impl Mask {
             halo = blur_across(&halo, self.width, radius);
             halo = blur_down(&halo, self.width, radius);
         }
+        // The blur thins out the rim; the gain makes it solid again next to the letters.
         halo.iter().map(|cover| (cover * 2.6).min(1.0)).collect()
     }
 }
@@ -403,6 +410,7 @@ fn blur_across(from: &[f32], width: usize, radius: usize) -> Vec<f32> {
     let share = 1.0 / (2 * radius + 1) as f32;
     let mut out = Vec::with_capacity(from.len());
     for row in from.chunks_exact(width) {
+        // A running sum: the cost of a pixel does not depend on the radius.
         let mut sum: f32 = row.iter().take(radius).sum();
         for at in 0..width {
             sum += row.get(at + radius).unwrap_or(&0.0);

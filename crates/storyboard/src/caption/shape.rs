@@ -118,6 +118,8 @@ impl Paragraph {
             text,
             runs,
         };
+        // Widths by byte, once for the whole paragraph: breaking it asks for hundreds of ranges,
+        // which it would be slow to shape one by one.
         for run in &made.runs {
             let (start, per_em) = (run.range.start, f32::from(run.font.units_per_em().max(1)));
             let buffer = made.shape(run, run.range.clone());
@@ -157,6 +159,7 @@ impl Paragraph {
             .collect();
         let levels: Vec<Level> = parts.iter().map(|(run, _)| run.level).collect();
         let mut line = Line::default();
+        // Only widths were kept: the few lines that are shown are shaped again, in visual order.
         for index in BidiInfo::reorder_visual(&levels) {
             let Some((run, part)) = parts.get(index) else {
                 continue;

@@ -31,6 +31,7 @@ pub(super) fn bind(items: &[Item], text: &Text<'_>) -> Bound {
         let mentions = subjects(item).map(|subject| mention(subject, item, index));
         bound.mentions.extend(mentions);
     }
+    // Numbers, sizes and colours first: actions look at the mentions as they are then.
     for index in 0..items.len() {
         if items[index].denied || subjects(&items[index]).next().is_some() {
             continue;
@@ -109,6 +110,8 @@ impl Bound {
     fn near(&self, items: &[Item], index: usize) -> Option<usize> {
         let (at, end) = (items[index].at, items[index].at + items[index].count);
         let stops = |from: usize, to: usize| items[from..to].iter().any(Item::is_stop);
+        // Within four tokens ahead ("two of the small dogs"), else within two behind, and never
+        // across the end of a clause.
         let next = self.mentions.iter().position(|one| one.item >= index);
         let next = next.filter(|one| {
             let item = self.mentions[*one].item;

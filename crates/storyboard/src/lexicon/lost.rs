@@ -85,6 +85,7 @@ pub(super) fn account(reading: &mut Reading, items: &[Item]) {
 
 /// Whether it names only a place that the scene has not.
 fn is_elsewhere(item: &Item, shown: Option<Place>) -> bool {
+    // "Water" names no place, but a scene without any does not show it.
     let wet = matches!(shown, Some(Place::Sea | Place::Lake | Place::Underwater));
     if item.says(Meaning::Water) {
         return !wet;
@@ -144,6 +145,7 @@ fn holds(items: &[Item], index: usize) -> bool {
     let close = items[index + 1..].iter();
     let mut close = close.take_while(|next| next.at < end + NEAR && !next.is_stop());
     // "Mountains in the background".
+    // A relation to a place holds by itself in either order of the words.
     let mut behind = items[..index]
         .iter()
         .rev()

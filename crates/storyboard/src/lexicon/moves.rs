@@ -71,6 +71,8 @@ pub(super) fn framing(items: &[Item], index: usize) -> Option<Framing> {
         Verb::Zoom => Some(Way::In),
         Verb::Other | Verb::Near => None,
     };
+    // "Near" verbs are those that subjects do too: only a direction right behind them is the
+    // camera's.
     let before = before.filter(|_| verb != Verb::Near);
     let way = named(&items[index + 1..], end, near).or(before).or(alone)?;
     Some(match way {

@@ -51,6 +51,8 @@ pub(crate) fn read_as(language: Language, text: &str, avoid: &str) -> Reading {
         parts,
     } = scan(&tokens, language);
     for item in &mut items {
+        // Colours and numbers in a negative prompt belong to its things, and would ban those of the
+        // prompt.
         item.denied |= item
             .meanings
             .iter()
@@ -94,6 +96,7 @@ pub(crate) fn read_as(language: Language, text: &str, avoid: &str) -> Reading {
 /// The meanings of the words in the negative prompt.
 fn banned(language: Language, avoid: &str) -> Vec<Meaning> {
     let tokens = tokens(avoid);
+    // A negative prompt is often English under a prompt that is not.
     let mut languages = vec![
         language,
         detect(tokens.iter().map(|token| token.text.as_str())),

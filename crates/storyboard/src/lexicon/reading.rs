@@ -145,11 +145,14 @@ impl Reading {
     /// whole film. A shot that names its own place inherits no weather and no ground colours.
     pub(crate) fn inherit(&mut self, other: &Self) {
         let moved = self.place.is_some() && other.place.is_some() && self.place != other.place;
+        // After a shot in which night turned into day it is day.
         self.hour = self.hour.or(other.turns).or(other.hour);
         self.season = self.season.or(other.season);
         if self.weather.is_empty() && !moved {
             self.weather.clone_from(&other.weather);
         }
+        // Sun, moon and birds belong nowhere: a shot that names only these still shows the scene
+        // before.
         let homely = |role: &&Role| role.subject.home().is_some();
         if self.roles.iter().find(homely).is_none() && self.place.is_none() {
             let homely = other.roles.iter().filter(homely);
@@ -260,6 +263,8 @@ pub(crate) fn able(subject: Subject, act: Act) -> Option<Act> {
         Body::Person | Body::Quadruped | Body::Bird | Body::Insect | Body::Swimmer
     );
     let walks = lives && matches!(stance, Stance::Walks);
+    // An arm returns at once where the act becomes another: a car that "runs" moves, a cat that
+    // "plays" jumps.
     let can = match act {
         Act::Stand => true,
         Act::Walk | Act::Run => match stance {

@@ -100,6 +100,7 @@ fn longest(
 ) -> Option<(Entry, usize)> {
     let longest = PHRASE_MAX.max(if tokens[at].unspaced { 8 } else { 0 });
     let longest = longest.min(tokens.len() - at);
+    // Longest first: "fire engine" before "fire".
     (1..=longest)
         .rev()
         .filter(|count| right(*count))
@@ -326,6 +327,8 @@ fn is_thing(item: &Item) -> bool {
 
 /// Marks the items that a negation excludes: the next thing within a few words, and those that "or" adds.
 fn deny(items: &mut [Item]) {
+    // `reach`: up to which token a negation still waits for its thing. `listed`: it has just found
+    // one, so that "or" may add another.
     let mut reach: Option<usize> = None;
     let mut listed = false;
     for index in 0..items.len() {
@@ -405,6 +408,7 @@ fn is_part(c: char) -> bool {
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut word = String::new();
+    // Hyphens and apostrophes belong to words only between letters: "'twas-" is "twas".
     let flush = |word: &mut String, tokens: &mut Vec<Token>| {
         let written = std::mem::take(word);
         let written = written.trim_matches(['-', '\'', '’']);
@@ -457,6 +461,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
 
 /// Finds the ends of words in each run of characters without spaces.
 fn end_words(tokens: &mut [Token]) {
+    // The dictionary decides where words end, and nothing about their meaning.
     let segmenter = WordSegmenter::new_auto(WordBreakInvariantOptions::default());
     for run in tokens.chunk_by_mut(|one, next| one.unspaced && next.unspaced) {
         let text: String = run.iter().map(|token| token.text.as_str()).collect();

@@ -116,6 +116,8 @@ impl Words {
     pub(super) fn of(language: Language) -> &'static Self {
         static ALL: OnceLock<BTreeMap<Language, Words>> = OnceLock::new();
         static NONE: OnceLock<Words> = OnceLock::new();
+        // All twelve at the first use of any: a Latin text asks six of them for its language
+        // anyway.
         let all = ALL.get_or_init(|| {
             let read =
                 |(language, file): &(Language, &str)| (*language, Self::read(*language, file));
@@ -173,6 +175,7 @@ impl Words {
             [Meaning::Ignore | Meaning::Undrawn | Meaning::Not]
         ) {
             let stem = self.stems.entry(self.stem_all(word)).or_default();
+            // Two meanings under one stem make the stem useless: then only exact words count.
             let same = stem.phrases.is_empty()
                 || stem.entry.as_ref().is_some_and(|known| {
                     known.meanings == entry.meanings && known.near == entry.near
@@ -233,6 +236,7 @@ impl Words {
                 });
             is_known.then_some(entry)
         };
+        // The exact word was looked for first: a stem may join what its language keeps apart.
         let found = by_stem(phrase).or_else(|| bare.as_deref().and_then(by_stem))?;
         let plural = found.plural || self.language.is_some_and(|one| one.is_plural(phrase));
         Some(Entry { plural, ..found })

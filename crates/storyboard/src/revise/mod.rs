@@ -44,6 +44,7 @@ impl Change {
         let mut without = read_as(language, &removed, "");
         let avoided = read_as(language_of(avoid), avoid, "");
         let wants = read_as(language, &wanted, avoid);
+        // "No dog" in the prompt of an edit removes a dog, as one in the negative prompt does.
         let denied = wants.without.iter().filter_map(|meaning| match meaning {
             Meaning::Subject(subject) => Some(Role::of(*subject)),
             _ => None,
@@ -86,6 +87,8 @@ impl Change {
         let mut made = source.clone();
         let moves = !wants.places.is_empty() && wants.place.is_some_and(|at| at != settled.place);
         if moves {
+            // Elsewhere the hour that chance gave stays. That of space (always night) and of the
+            // deep says nothing about the next place.
             let timeless = matches!(settled.place, Place::Space | Place::Underwater);
             made.hour = made.hour.or((!timeless).then_some(settled.hour));
             made.place = wants.place;
@@ -284,6 +287,8 @@ fn swapped(
 /// `made`, with `source` in its past if the two differ.
 fn after(source: &Reading, mut made: Reading) -> Reading {
     if made != *source {
+        // Flat: `made` was cloned from `source`, so that the versions before are in its past
+        // already.
         let past = Vec::new();
         made.past.push(Reading {
             past,

@@ -185,6 +185,8 @@ pub(super) fn split(text: &str) -> Parts {
     for (phrase, word) in PHRASES {
         text = text.replace(phrase, word);
     }
+    // One word at a time: verbs and joining words change the purpose of those that follow, and the
+    // end of a clause files them.
     let mut splitter = Splitter {
         parts: Parts::default(),
         state: State::Wanted,
@@ -193,6 +195,7 @@ pub(super) fn split(text: &str) -> Parts {
     };
     for clause in text.split_inclusive(ends) {
         let mut clause = ordered(clause).unwrap_or_else(|| clause.to_owned());
+        // Chinese verbs stand between other characters: blanks around them make words of them.
         for word in unspaced() {
             clause = clause.replace(word, &format!(" {word} "));
         }

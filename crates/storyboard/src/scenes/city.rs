@@ -38,7 +38,10 @@ pub(super) fn city(stage: &mut Stage<'_>) {
         (0.32, (0.24, 0.5), (0.1, 0.18), 0.52),
         (0.55, (0.16, 0.42), (0.14, 0.26), 0.2),
     ];
+    // Back to front: depth, lowest and highest house, narrowest and widest, and how far the air
+    // covers it.
     for (index, (depth, tall, wide, distance)) in rows.into_iter().enumerate() {
+        // Before the nearest row: birds pass behind its houses.
         if index == 2 {
             sky::bloom(stage, orb, 0.45);
             cast::fliers(stage, street.foot * 0.86, orb);
@@ -471,6 +474,7 @@ impl Street {
             brush: 0.0,
             ..Plane::new(depth, self.kerb, bottom)
         };
+        // Nobody crosses a road without a pavement in front.
         let crossing = self.near.is_some();
         stage.plane(plane, |pen, left, right| {
             let mut x = left;
@@ -540,6 +544,8 @@ fn pavement(stage: &mut Stage<'_>, near: f32, wet: bool) {
             return (stone.lift(-0.3), line * 0.8);
         }
         let far = y - rise;
+        // Columns of slabs meet in the vanishing point. Rows are even in the logarithm of the
+        // distance, which shrinks them steadily without a true projection.
         let u = (x - vanish) / far * (height - rise) / (unit * 0.24);
         let v = (far / unit).ln() * 7.0;
         let joint = |at: f32| (at - at.round()).abs();

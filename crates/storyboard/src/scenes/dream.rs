@@ -28,6 +28,7 @@ pub(super) fn dream(stage: &mut Stage<'_>) {
         Some(Mood::Joyful) => 2,
         _ => stage.rng.below(HARMONIES.len()),
     };
+    // Colour words rule the harmony; an hour alone only leans on it.
     let tinted = !stage.reading.tints.is_empty();
     let timed = stage.reading.hour.is_some();
     let own = [

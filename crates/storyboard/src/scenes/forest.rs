@@ -205,6 +205,7 @@ fn shafts(stage: &mut Stage<'_>, glade: f32, horizon: f32) {
     let source = (glade + unit * 0.25, -unit * 0.5);
     stage.wash(0.4, Meeting::Light, 0.25, |x, y| {
         let angle = (x - source.0).atan2(y - source.1);
+        // Noise by angle around a point above the frame: light falls in rays from there.
         let beams = smooth(
             0.05,
             0.7,

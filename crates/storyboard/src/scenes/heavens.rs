@@ -30,6 +30,8 @@ pub(super) fn orbs(stage: &mut Stage<'_>, orb: Orb, horizon: f32) {
     let named = |subject: Subject| stage.reading.shows(subject);
     let (sun, moon) = (named(Subject::Sun), named(Subject::Moon));
     let night = stage.palette.hour == Hour::Night;
+    // Words win over the hour: a moon by day, a sun by night. Without words, and if both are named,
+    // the hour decides.
     let is_moon = moon && !sun || night && (moon || !sun);
     if orb.shows {
         disc(stage, orb, is_moon);
@@ -158,6 +160,7 @@ fn rainbow(stage: &mut Stage<'_>, horizon: f32, orb: Orb) {
         ..Plane::new(0.09, horizon - radius - unit * 0.1, horizon + unit * 0.02)
     };
     stage.field(plane, |px, py| {
+        // 0.0 at the inner edge of the bow, 1.0 at the outer.
         let away = ((px - x).hypot(py - y) - radius) / wide + 0.5;
         let body = smooth(0.0, 0.16, away) * smooth(1.0, 0.84, away);
         // It is faintest at its feet and fades behind the air near the ground.

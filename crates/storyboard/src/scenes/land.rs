@@ -47,9 +47,11 @@ pub(super) fn range(stage: &mut Stage<'_>, range: Range, orb: Orb) {
     let margin = stage.margin(depth) + unit * 0.3;
     let start = -margin;
     let columns = 0..((stage.width + 2.0 * margin) / step) as usize + 2;
+    // Heights once for each stage pixel: below, three of them are needed for every texel.
     let crests = columns.map(|n| {
         let x = start + n as f32 * step;
         let shape = ridged(seed, x / width, 6) - 0.2;
+        // Slow noise over the ridges, so that a range has high and low parts.
         let broad = 0.75 + 0.35 * value(seed ^ 9, x / (width * 1.7), 0.2);
         range.base - range.height * shape.max(0.1) * 1.15 * broad
     });
@@ -396,6 +398,7 @@ fn copses(stage: &mut Stage<'_>, depth: f32, crest: &Crest, size: f32, distance:
             let count = ((right - left) / (unit * size * 0.5)) as usize;
             for _ in 0..count {
                 let x = rng.range(left, right);
+                // Copses: trees only where slow noise is high.
                 if value(seed, x / (unit * 0.3), 0.0) < 0.12 {
                     continue;
                 }
@@ -505,6 +508,7 @@ fn dune(stage: &mut Stage<'_>, base: f32, near: f32, orb: Orb) -> Crest {
         let run = x + side * below * 0.9 + (below / unit * 9.0).sin() * unit * 0.012;
         let lean = crest(run + 2.0) - crest(run - 2.0);
         let face = smooth(-0.5, 0.5, lean * side * 1.4);
+        // Wind ripples: a wave along the slope, bent by noise, on the lit face and near dunes only.
         let ripple = ((below * 1.0
             + value(seed ^ 4, x / (unit * 0.2), y / (unit * 0.07)) * unit * 0.03)
             / (unit * 0.007))

@@ -64,6 +64,7 @@ pub(super) fn room(stage: &mut Stage<'_>) {
         wall(stage, window, paints);
         let mut seats = cast::standing(stage);
         // Between the curtains, which hang before the sill.
+        // Less than half of a curtain's width: figures may be behind its edge.
         let inset = unit * CURTAIN * 0.4;
         let sides = (window.left + inset, window.right - inset);
         cast::gather(stage, &mut seats, sides);
@@ -411,6 +412,7 @@ fn boards(stage: &mut Stage<'_>, line: f32, wall: Rgb, wood: Rgb) {
         let (board, across) = (u.floor(), u - u.floor());
         let salt = seed ^ (board as i64).cast_unsigned();
         let along = height / far * 6.0;
+        // Noise that is drawn out along the board.
         let grain = cloudy(salt, across * 6.0, along, 3);
         let own = cloudy(salt, 0.5, 0.5, 1) * 0.5;
         let tone = deep.mix_plain(bright, (0.5 + grain * 0.5 + own).clamp(0.0, 1.0));

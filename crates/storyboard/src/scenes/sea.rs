@@ -22,6 +22,7 @@ pub(super) fn sea(stage: &mut Stage<'_>) {
     let mut seats = cast::standing(stage);
     let walks = cast::walks(stage);
     let side = stage.rng.chance(0.5);
+    // Also a lighthouse that an edit removed: its cliff stays.
     let cliffs = walks && cast::is_cast(stage, Subject::Lighthouse);
     let shore = stage.height * if walks && !cliffs { 0.75 } else { 0.8 };
     if cliffs {
@@ -192,6 +193,7 @@ fn waves(stage: &mut Stage<'_>, horizon: f32, bottom: f32, rough: f32) {
         };
         stage.field(plane, |x, y| {
             let away = ((y - horizon) / unit).max(0.002);
+            // The logarithm crowds the waves towards the horizon, as perspective does.
             let (u, v) = (x / (unit * (0.03 + away * 0.34)), (away * 1.0).ln() * 13.0);
             let swell = cloudy(seed ^ u64::from(sign > 0.0), u, v, 2);
             let strength = smooth(0.0, 0.12, away) * (0.22 + 0.3 * rough.min(1.0));
@@ -344,6 +346,7 @@ fn ridge(stage: &mut Stage<'_>, near: f32, (horizon, shore): (f32, f32)) {
     let foam = palette
         .lit(Rgb::hex(0xf4_f8fa), 0.05)
         .mix(palette.sky_low, 0.2);
+    // Not all ridges roll the same way.
     let side = if ((near * 10.0) as u32).is_multiple_of(2) {
         1.0
     } else {

@@ -61,6 +61,7 @@ fn place_orb(stage: &mut Stage<'_>, horizon: f32) -> Orb {
         .roles
         .iter()
         .any(|role| matches!(role.subject, Subject::Sun | Subject::Moon));
+    // A sky that is covered hides sun and moon, unless the words name them.
     let grey = [
         Weather::Rain,
         Weather::Storm,
@@ -88,6 +89,7 @@ pub(super) fn stars(stage: &mut Stage<'_>, bottom: f32, share: f32) {
     let area = stage.width * bottom / (stage.unit * stage.unit);
     let count = (260.0 * share * area) as usize;
     let colour = stage.palette.orb.mix(stage.palette.glow, 0.2);
+    // A little wider than the frame, because the camera pans.
     let box_ = [
         -stage.unit * 0.05,
         -stage.unit * 0.05,
@@ -152,12 +154,15 @@ fn clouds(stage: &mut Stage<'_>, horizon: f32) {
             // Clouds lie flatter and closer together towards the horizon.
             let flat = 1.0 + 2.4 * v;
             let (u, w) = (x / (unit * size), y * flat / (unit * size * 0.42));
+            // Noise shifted by other noise frays the edges of clouds.
             let warp = cloudy(seed ^ 77, u * 0.7, w * 0.7, 2) * 0.5;
             let body = cloudy(seed, u + warp, w, 5) + amount - 0.06 - 0.22 * (v - 0.5).abs();
             let alpha = smooth(0.0, 0.2, body) * smooth(1.0, 0.8, v) * night;
             if alpha <= 0.002 {
                 return (palette.cloud, 0.0);
             }
+            // The noise a little higher up: where a cloud has more of itself above, it lies in its
+            // own shade.
             let above = cloudy(seed, u + warp, w - 0.16, 3) + amount - 0.1;
             let shade = smooth(-0.12, 0.3, above);
             (palette.cloud.mix_plain(palette.cloud_shade, shade), alpha)

@@ -42,6 +42,8 @@ pub(super) fn space(stage: &mut Stage<'_>) {
     });
     for depth in [0.03, 0.1, 0.22] {
         stage.rng.part("stars", depth);
+        // `stars` lays them at the depth of a sky; they are taken back to get a depth of their own,
+        // so that layers of stars shift against each other.
         sky::stars(stage, height * 1.05, 0.55);
         if let Some(crate::stage::Element::Particles(stars)) = stage.elements.pop() {
             stage.particles(stars.at_depth(depth));

@@ -90,6 +90,8 @@ fn backdrop(stage: &mut Stage<'_>, edge: f32, light: f32) {
             let plank = band(board, board + unit * 0.02, unit * 0.012, y) * inside;
             colour = colour.mix(wood.lift(-0.28), plank * 0.8);
             let nth = ((along + 0.36) / 0.12).floor();
+            // A pseudo-random jar for each place on a shelf, the same in every frame and at every
+            // resolution.
             let pick =
                 (seed.rotate_left(row as u32 * 9) as usize).wrapping_add(nth.max(0.0) as usize);
             let tall = unit * (0.08 + 0.02 * (pick % 4) as f32);

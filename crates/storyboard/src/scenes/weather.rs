@@ -97,6 +97,7 @@ fn fall(stage: &mut Stage<'_>, mark: Mark, (density, size): (f32, f32), colour: 
     let unit = stage.unit;
     let pad = unit * 0.12;
     let area = [-pad, -pad, stage.width + pad, stage.height + pad];
+    // By area in stage units: a wide frame has more drops, not denser rain.
     let count = (density * stage.width * stage.height / (unit * unit)) as usize;
     let marks = Particles::new(mark, count, area, unit, colour, &mut stage.rng).in_wind(wind);
     stage.particles(marks.sized(size));

@@ -211,11 +211,13 @@ impl Ambience {
             .find(|part| part.start <= at)
             .copied();
         if let Some(part) = here {
+            // For each sample: at 48 kHz a time constant of a third of a second.
             self.now.glide(&part.levels, 0.000_06);
             let shown_s = (at - part.appears.min(at)) as f32 / rate;
             for (ear, surf) in self.surf.iter_mut().enumerate() {
                 let goal = 0.5 + 0.5 * (SURF_RATE * shown_s - 0.3 * ear as f32).sin();
                 // A cut does not tear a wave apart.
+                // A time constant of 50 ms.
                 *surf += (goal - *surf) * 0.000_4;
             }
         }
@@ -246,6 +248,7 @@ impl Ambience {
         }
         if levels.rain > 0.001 {
             let low = ear.rain_low.pass(noise, 700.0);
+            // A low-pass minus a lower one is a band: here 700 Hz to 5.2 kHz.
             sum += (ear.rain.pass(noise, 5_200.0) - low) * levels.rain * 0.09;
         }
         if levels.wind > 0.001 {
@@ -263,6 +266,7 @@ impl Ambience {
             sum += ear.fire.pass(noise, 240.0) * levels.fire * 0.35 * flare;
         }
         if levels.motor > 0.001 {
+            // Whole turns are dropped before the sine, which loses precision for large angles.
             let turn = |hz: f32| (t * hz).fract() * TAU;
             let tone = turn(58.0).sin() + 0.5 * turn(87.0).sin() + 0.3 * turn(116.0).sin();
             let road = ear.motor.pass(noise, 380.0) * 0.45;
@@ -295,6 +299,7 @@ impl Ambience {
         let chirp = |rate: f32, hz: f32, offset: f32| {
             let call = ((t * rate + offset).fract() * 3.2).min(1.0);
             let pulse = (call * std::f32::consts::PI).sin().max(0.0);
+            // Crickets rub their wings some thirty times a second.
             let trill = 0.5 - 0.5 * (t * 31.0 * TAU).cos();
             pulse * trill * (t * hz).fract().mul_add(TAU, 0.0).sin()
         };

@@ -91,6 +91,8 @@ impl Chords {
             let start = chord as f32 * bar - beyond(chord == 0);
             let end = (chord + 1) as f32 * bar + beyond(last);
             let (from, to) = ((start * rate) as i64, (end * rate) as i64);
+            // Step of the scale, octave in semitones, loudness and side: the root twice, fifth,
+            // third, and a faint seventh.
             let voices = [
                 (root, -12, 0.062, 0.0),
                 (root, 0, 0.05, -0.5),
@@ -139,6 +141,8 @@ impl Chords {
     /// Left and right at sample `at`; samples are asked for in order.
     pub(super) fn sample(&mut self, at: usize) -> (f32, f32) {
         let at = at.cast_signed() as i64;
+        // Tones are sorted by their beginning: each sample looks at the next one and at those that
+        // sound.
         while let Some(tone) = self.tones.get(self.next).filter(|tone| tone.from <= at) {
             self.sounding.push(*tone);
             self.next += 1;

@@ -60,6 +60,7 @@ impl Foley {
     /// Left and right at sample `at`; samples are asked for in order.
     pub(super) fn sample(&mut self, at: usize) -> (f32, f32) {
         while let Some((_, kind)) = self.plan.get(self.next).filter(|(from, _)| *from <= at) {
+            // Flashes have no sound of their own and are passed over.
             self.next += 1;
             if long_s(*kind) > 0.0 {
                 self.sounding.push(Voice::new(*kind, at, &mut self.rng));

@@ -100,6 +100,8 @@ impl Bed {
             let music = self.chords.as_mut().map_or((0.0, 0.0), |c| c.sample(at));
             let (place, events) = (self.ambience.sample(at), self.foley.sample(at));
             for value in [music.0 + place.0 + events.0, music.1 + place.1 + events.1] {
+                // A soft limit: quiet sums pass nearly unchanged, loud ones bend towards PEAK
+                // instead of clipping.
                 self.pcm.push(PEAK * (value * ends / PEAK).tanh());
             }
         }

@@ -82,6 +82,8 @@ fn pose(name: &str, m: &Moment) -> Pose {
 
 /// Whether a group of windows is lit. It changes now and then.
 fn lights_on(group: u32, m: &Moment) -> bool {
+    // Whole numbers hold for three seconds or so, at another time for each group, and choose anew
+    // then.
     let turn = (m.t * 0.35 + group as f32 * 0.37).max(0.0) as u32;
     chance(turn * 8 + group + u32::from(m.nth) * 64) > 0.24
 }
@@ -228,6 +230,7 @@ fn bombs(pen: &mut Pen, t: f32) {
     for nth in 0..COUNT {
         let turn = t / LIFE_S + nth as f32 / COUNT as f32;
         let age = turn.rem_euclid(1.0);
+        // Number of the throw: the same rock flies another way each time.
         let throw = (turn.floor() as i32 as u32).wrapping_mul(97) ^ (nth * 13);
         let aside = (chance(throw) - 0.5) * 74.0;
         let high = 34.0 + 30.0 * chance(throw.wrapping_add(1));

@@ -44,6 +44,7 @@ pub(super) fn posture(build: &Build, m: &Moment) -> Posture {
 
 fn steps(build: &Build, m: &Moment, gait: Gait, drop: f32, bounce: f32) -> (Posture, f32) {
     let gait = gait.of(build);
+    // `gone` is in sides of the square, a stride in the units of an unscaled body.
     let phase = gait.phase(m.gone * 100.0 / build.whole);
     let turn = phase * TAU;
     let (near, near_pitch) = gait.foot(build, 50.0 - build.hips() * 0.5, phase);
@@ -165,6 +166,7 @@ fn dance(build: &Build, m: &Moment) -> Posture {
     let row = build.ankle_row();
     let wide = build.hips() + 3.0;
     let lift = |sign: f32| (sign * (beat + 0.4).sin()).max(0.0) * 5.0 * build.leg;
+    // A turn around once in 4.6 seconds, for a fifth of that time.
     let spin = ((m.t + 1.0) / 4.6).fract();
     Posture {
         hip: (3.4 * side, 2.0 + 1.6 * (2.0 * beat).cos()),

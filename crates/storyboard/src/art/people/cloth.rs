@@ -94,6 +94,8 @@ impl Skirt {
     fn outline(&self, bones: &Skeleton, swing: f32) -> Outline {
         let reach = |leg: &[Bone; 3]| leg[1].at.0 + leg[2].at.0;
         let [near, far] = &bones.legs;
+        // The cloth hangs around both legs: its front edge follows the leg that is ahead, its back
+        // edge the other.
         let (front, back) = if reach(near) > reach(far) {
             (near, far)
         } else {

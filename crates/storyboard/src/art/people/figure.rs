@@ -223,6 +223,7 @@ impl<'a> Figure<'a> {
     fn head(&self, pen: &mut Pen, look: &Look) {
         let bone = &self.bones.head;
         let head = |pen: &mut Pen, name: &str| on(pen, bone, look, HEADS, name);
+        // About every three and a half seconds for a seventh of one, each person at another time.
         let blink = (self.t * 0.29 + f32::from(self.nth) * 0.37).fract() < 0.04;
         let robot = self.outfit.torso == "tank";
         let open = if self.posture.asleep || blink {

@@ -174,6 +174,7 @@ pub(super) fn crowd(pen: &mut Pen, look: &Look, m: &Moment) {
             _ => look.shown(Rgb::hex(CLOTHES[one.seed % CLOTHES.len()])),
         };
         let (skin, hair) = FACES[(one.seed + index) % FACES.len()];
+        // Every third person wears the colour that the words name, the others clothes of their own.
         let theirs = Look {
             main,
             skin: look.shown(Rgb::hex(skin)),

@@ -70,6 +70,7 @@ fn single(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     let worn = worn(subject, m);
     let posture = held(subject, &worn, m);
     let look = dressed(subject, look);
+    // The easel stands behind the painter, the palette in front, in the near hand.
     if subject == Subject::Painter && matches!(m.act, Act::Stand) {
         figure::part(pen, &look, "parts-people-props", "easel");
     }

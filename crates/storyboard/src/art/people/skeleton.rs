@@ -141,6 +141,7 @@ impl Skeleton {
             );
             leg(build, hip, posture.legs[side], posture.feet[side])
         });
+        // Seen edge-on a flat figure would vanish for a frame.
         let across = if posture.turn.abs() < 0.06 {
             0.06_f32.copysign(posture.turn)
         } else {
@@ -195,6 +196,8 @@ fn arm(build: &Build, shoulder: (f32, f32), held: Limb) -> [Bone; 3] {
     let scale = (build.thickness(), build.arm);
     let at = along(shoulder, upper, first);
     let lower = upper + elbow;
+    // The forearm is measured to the middle of the hand, 13 units; its drawing ends at the wrist,
+    // at 11.
     let wrist = along(at, lower, second * (11.0 / 13.0));
     let hand = 0.5 + 0.5 * build.arm;
     [
@@ -377,6 +380,8 @@ impl Build {
 
     /// The row of the pelvis in a straight stance.
     pub(super) fn pelvis_row(&self) -> f32 {
+        // A touch less than the length of the bones, so that a standing leg is not at the limit of
+        // `bend`.
         self.ankle_row() - (THIGH + SHIN) * self.leg * 0.997 - 1.0
     }
 

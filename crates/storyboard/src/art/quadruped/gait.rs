@@ -164,10 +164,13 @@ impl Leg {
     pub(in crate::art) fn reach(&self, hip: Point, to: Point, flipped: bool) -> Bend {
         let (upper, lower) = (self.upper().max(0.1), self.lower().max(0.1));
         let least = (upper - lower).abs() + 0.05;
+        // Never quite straight: near full length a small step of the foot is a large one of the
+        // knee.
         let most = (upper + lower) * 0.9995;
         let far = distance(hip, to).clamp(least.min(most), most);
         let straight = angle(hip, to);
         // The law of cosines.
+        // Of the angle at the hip in the triangle of hip, knee and foot.
         let cosine = (upper * upper + far * far - lower * lower) / (2.0 * upper * far);
         let side = if (angle(self.hip, self.knee) - angle(self.hip, self.foot)).sin() < 0.0 {
             -1.0

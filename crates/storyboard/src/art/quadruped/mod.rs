@@ -459,6 +459,8 @@ fn sleep(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
 /// The angle of the neck, degrees, that brings the mouth to row `row` if the head turns back by the share `level` of
 /// it.
 fn lowered(figure: &Figure, frame: &Frame, row: f32, level: f32) -> f32 {
+    // Tried in steps of two degrees: neck and head turn about different joints, and sixty tries
+    // cost nothing beside the drawing.
     let all = (0..60).map(|n| n as f32 * 2.0);
     all.clone()
         .find(|neck| figure.mouth(frame, *neck, -level * neck).1 >= row)
@@ -495,6 +497,7 @@ fn eat(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
     let mut bowed = *figure;
     let mut most = lowered(&bowed, frame, GROUND - 1.5, LEVEL);
     let most_bent = if habit.sit == Sit::Down { 104.0 } else { 54.0 };
+    // The trunk tips forward just as far as the neck cannot reach by itself.
     while bowed.pitch < 24.0 && most > most_bent {
         bowed.pitch += 2.0;
         most = lowered(&bowed, frame, GROUND - 1.5, LEVEL);

@@ -156,6 +156,7 @@ fn disc(pen: &mut Pen, t: f32, front: bool, sides: &dyn Fn(f32) -> Ink) {
         }
         for nth in 0..14_u32 {
             let radius = 23.0 + 22.0 * chance(nth);
+            // Kepler: the rate goes as the radius to the power -3/2.
             let speed = 0.5 * (23.0 / radius).powf(1.5);
             let start = (chance(nth + 30) - t * speed).rem_euclid(1.0);
             // Only the part of a streak on this half.
@@ -356,6 +357,8 @@ const CLOUDS: &[(f32, f32, f32, f32)] = &[
 fn seen(longitude: f32, latitude: f32) -> ((f32, f32), bool) {
     let (lon, lat) = (longitude.to_radians(), latitude.to_radians());
     let tilt = TILT.to_radians();
+    // A point of the unit sphere; then the globe tilts towards the viewer about the horizontal
+    // axis.
     let (x, up, near) = (lat.cos() * lon.sin(), lat.sin(), lat.cos() * lon.cos());
     let (y, z) = (
         up * tilt.cos() - near * tilt.sin(),
@@ -449,6 +452,8 @@ const COLOURS: [u32; 6] = [
 
 fn fireworks(pen: &mut Pen, look: &Look, m: &Moment) {
     for mortar in 0..MORTARS {
+        // Mortars fire in turn. The whole part numbers the shot, the fraction is its age: any frame
+        // can be drawn alone.
         let turn = m.t / PERIOD_S + mortar as f32 / MORTARS as f32 + f32::from(m.nth) * 0.31;
         let shot = (turn.floor() as i32 as u32)
             .wrapping_mul(MORTARS)
@@ -512,6 +517,7 @@ fn burst(pen: &mut Pen, top: (f32, f32), colour: Rgb, shot: u32, age: f32) {
     }
     // Air slows the sparks down, then they sink.
     let at = |angle: f32, reach: f32, age: f32| {
+        // Drag: the speed falls exponentially, so that sparks come to rest at `size * reach`.
         let out = size * reach * (1.0 - (-3.4 * age).exp());
         (
             top.0 + out * angle.cos(),

@@ -383,6 +383,7 @@ fn clock(m: &Moment, part: &str) -> Pose {
         "second" => {
             // A tick is quick, with a little swing at its end.
             let (whole, rest) = (m.t.floor(), m.t.fract());
+            // A damped oscillation: the hand overshoots and settles within a fifth of a second.
             let swing = (-rest * 18.0).exp() * (rest * 60.0).cos();
             Pose::turned((whole + 1.0 - swing) * 6.0)
         }
@@ -462,6 +463,7 @@ fn ringing(m: &Moment) -> f32 {
 /// The size of a beating heart: two beats, then rest, once a second.
 fn beat(t: f32) -> f32 {
     let at = t.fract();
+    // Half a sine: the first beat is stronger and shorter than the second.
     let bump = |start: f32, long: f32| {
         let share = ((at - start) / long).clamp(0.0, 1.0);
         (share * std::f32::consts::PI).sin()

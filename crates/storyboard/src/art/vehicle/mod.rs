@@ -261,6 +261,7 @@ fn aircraft_pose(name: &str, m: &Moment) -> Option<Pose> {
             Pose::scaled((m.t * 23.0 + nth).cos(), 1.0)
         }
         // The lights of a saucer run around it.
+        // Two of three lights are on, and the dark one goes around.
         _ if name.starts_with("light-") => {
             let nth = name.bytes().last().map_or(0, u32::from);
             let step = (m.t * 5.0).rem_euclid(3.0) as u32;
@@ -408,6 +409,8 @@ const BONE: f32 = 24.5;
 fn knee(foot: (f32, f32)) -> (f32, f32) {
     let (across, down) = (foot.0 - HIP.0, foot.1 - HIP.1);
     let span = across.hypot(down).clamp(1.0, 2.0 * BONE - 0.1);
+    // Height of the isosceles triangle of thigh and shin over the line from hip to foot, as a share
+    // of that line.
     let ahead = (BONE * BONE - span * span * 0.25).sqrt() / span;
     (
         HIP.0 + across * 0.5 + down * ahead,
@@ -470,6 +473,8 @@ fn rails(pen: &mut Pen, look: &Look, gone: f32) {
     let (left, right) = ENDS;
     let bed = [(left, 100.6), (left, 98.4), (right, 98.4), (right, 100.6)];
     pen.shape(&bed, look.shown(Rgb::hex(0x7c_7268)));
+    // The train stays in its square while the track slides back under it, a sleeper's distance at
+    // most.
     let first = left - (gone * 100.0) % STEP;
     let mut sleepers = PathBuilder::new();
     for nth in 0..=((right - left) / STEP) as u32 {

@@ -54,6 +54,8 @@ pub(super) fn fliers(stage: &mut Stage<'_>, horizon: f32, orb: Orb) {
         };
         let way = way(stage, &seat);
         // The middle of its way is in the picture.
+        // So far from the edges that the whole figure stays in the frame, at both ends of its
+        // climb.
         let reach = seat.size * 0.5 + way.climb().abs() * 0.5;
         let y = seat.old_level().unwrap_or(horizon * share);
         let y = y.clamp(reach, (stage.height * 0.9 - reach).max(reach));
@@ -187,6 +189,8 @@ pub(super) fn floaters(stage: &mut Stage<'_>, pool: Pool, orb: Orb, shore: &[Sea
     let mut taken: Vec<Seat> = shore.to_vec();
     taken.extend(seats.iter().copied().filter(Seat::is_kept));
     for mut seat in seats {
+        // 0.0 at the far edge of the water, 1.0 at the near one: position, size and depth follow
+        // from it.
         let share = distance(&seat);
         if mirrored && stage.kept.is_empty() {
             seat.x = stage.width - seat.x;
@@ -222,6 +226,7 @@ fn clear(seat: &Seat, (left, right): (f32, f32), taken: &[Seat]) -> f32 {
             .filter(|one| (one.x - x).abs() < 0.8 * (wide(one) + wide(seat)))
             .count()
     };
+    // Eleven columns are tried; the first choice stays unless another hides fewer.
     let tried = (0..=10_u8).map(|n| left + (right - left) * (0.1 + 0.08 * f32::from(n)));
     let best = tried.min_by(|a, b| {
         let by_count = hidden(*a).cmp(&hidden(*b));
@@ -267,6 +272,7 @@ fn put(stage: &mut Stage<'_>, seat: &Seat, at: (f32, f32), depth: f32, way: Way)
     let in_place = seat.old_level().and(seat.kept.as_ref());
     let in_place = in_place.filter(|_| seat.group != Group::Ground);
     let depth = in_place.map_or(depth, |kept| kept.depth);
+    // Remembered for edits: the next version puts the same figure at the same place.
     let placed = Kept::of(stage, seat, depth);
     stage.placed.extend(placed);
     let (bob, rock) = swing(subject, way.act, seat.group);
@@ -368,6 +374,7 @@ fn look(stage: &Stage<'_>, seat: &Seat) -> Look {
     let (subject, nth) = (seat.role.subject, usize::from(seat.nth));
     let facts = subject.facts();
     let mut rng = stage.rng.clone();
+    // A copy of the stream at a place of its own: colours cost the scene no random numbers.
     rng.part(facts.noun, -1.0);
     let (skin, hair, cloth) = (
         rng.below(SKIN.len()),
@@ -498,6 +505,8 @@ fn way(stage: &Stage<'_>, seat: &Seat) -> Way {
         _ => 0.0,
     };
     let along = facts.speed * gait * pace * stage.unit;
+    // The group's room over the length of the shot: in a long shot figures go slower instead of
+    // leaving the frame.
     let limit = (stage.width * ALONG_MAX).min(seat.room) / stage.seconds.max(0.1);
     let along = along.min(limit);
     let rise = climb(seat, act) * pace.max(0.5) * stage.unit;

@@ -81,6 +81,7 @@ pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
     let by_chance = rng.chance(0.5);
     let mut made = figures(stage, wanted);
     let mirrored = asked_side(stage, &made).unwrap_or(by_chance);
+    // All shrink alike until they fill 0.8 of the width of their rows.
     let sum: f32 = made.iter().map(Seat::wide).sum();
     let rows = made.len().div_ceil(ROW_MAX).max(1);
     let scale = (stage.width * rows as f32 * FILL / sum.max(1.0)).min(1.0);
@@ -89,6 +90,7 @@ pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
     }
     let middles = slots(stage.width, &made).unwrap_or_else(|| in_rows(stage.width, rows, &made));
     for (index, (seat, middle)) in made.iter_mut().zip(middles).enumerate() {
+        // Chance by name and number: one more sheep does not move the dog.
         rng.part(seat.role.subject.facts().noun, f32::from(seat.nth));
         let middle = middle + stage.width * 0.012 * rng.signed();
         seat.x = if mirrored {
@@ -356,6 +358,7 @@ pub(super) fn is_orb(role: &Role) -> bool {
 /// The number of places that each of `roles` gets in `place`, in the same order. A role that an edit removed keeps
 /// one empty place, if there is room.
 fn places(place: Place, roles: &[Role]) -> Vec<u32> {
+    // In the order of the words, until a group is full. Air, ground and water do not compete.
     let mut left = [Group::Air, Group::Ground, Group::Water].map(|group| (group, GROUP_MAX));
     let mut give = |role: &Role| {
         let wanted = role.count.clamp(1, KIND_MAX);
@@ -475,6 +478,8 @@ pub(super) fn free(
         .iter()
         .filter(|one| (one.nearer - seat.nearer).abs() < 1.0);
     // Figures at another depth may overlap.
+    // Column, width, and how much an overlap costs: half for figures of other groups, which are at
+    // another depth.
     let spans: Vec<(f32, f32, f32)> = others
         .map(|kept| {
             (
@@ -496,6 +501,8 @@ pub(super) fn free(
         let hidden = spans.iter().map(|(at, wide, share)| {
             (((wide + seat.wide()) * 0.52 - (at - x).abs()).max(0.0)) * share
         });
+        // The place of a removed figure is as good as free ground and a little better: "replace the
+        // dog" puts the cat there.
         let vacant = gone.iter().any(|at| (at - x).abs() < 1.0);
         let away = if vacant {
             -0.1 * stage.width
