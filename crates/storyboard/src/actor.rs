@@ -1,5 +1,5 @@
-//! A subject in a scene: where it is at a time, and its drawing onto the frame. Subjects are
-//! drawn anew for every frame, so that wings beat and legs walk without any stored frames.
+//! A subject in a scene: its position at a time, and its drawing onto the frame. Subjects are drawn
+//! anew for every frame, so that wings beat and legs walk without any stored frames.
 
 use tiny_skia::Transform;
 
@@ -14,11 +14,11 @@ use super::subject::{Act, Subject};
 pub(crate) struct Actor {
     pub(crate) subject: Subject,
     pub(crate) act: Act,
-    /// Which of its kind.
+    /// Number among the figures of its kind.
     pub(crate) nth: u8,
     /// The subject that holds it, if any.
     pub(crate) holder: Option<Subject>,
-    /// Where the foot (or, of a flyer, the middle) is at the start of the shot.
+    /// Position at the start of the shot: of the foot, or of a flier's middle.
     pub(crate) x: f32,
     pub(crate) y: f32,
     /// Side of the square that it is drawn in.
@@ -34,7 +34,7 @@ pub(crate) struct Actor {
     /// Rocking, degrees.
     pub(crate) rock: f32,
     pub(crate) phase: f32,
-    /// How lively it moves its own parts, 1.0 as usual.
+    /// Speed at which it moves its own parts; 1.0 is usual.
     pub(crate) pace: f32,
     pub(crate) faces_left: bool,
     pub(crate) look: Look,
@@ -46,7 +46,7 @@ pub(crate) struct Actor {
     pub(crate) shadow: f32,
 }
 
-/// Where a subject is in the frame, pixels.
+/// Position of a subject in the frame, pixels.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     /// Its anchor.
@@ -55,12 +55,12 @@ struct Spot {
     foot: f32,
     /// Side of its square.
     side: f32,
-    /// How high it hops, in its own sizes.
+    /// Height of its hop at this moment, in its own sizes.
     hop: f32,
 }
 
 impl Actor {
-    /// How far it hops, stage pixels.
+    /// Height of its hop at `t`, stage pixels.
     fn hop(&self, t: f32) -> f32 {
         if self.hop <= 0.0 {
             return 0.0;
@@ -72,7 +72,7 @@ impl Actor {
         4.0 * air * (1.0 - air) * self.hop
     }
 
-    /// How far it has come down, stage pixels.
+    /// Distance that it has come down at `t`, stage pixels.
     fn down(&self, t: f32) -> f32 {
         let share = (t / self.seconds.max(0.1)).min(1.0);
         match self.act {
@@ -213,12 +213,12 @@ impl Actor {
     }
 }
 
-/// How dark the middle of a shadow is.
+/// Darkness of the middle of a shadow.
 const SHADOW: f32 = 0.34;
 /// Height of a shadow as a share of its width.
 const FLAT: f32 = 0.15;
 
-/// A soft flat spot of shadow under a foot at `at`, `half` as wide as a shadow is.
+/// Draws a soft flat shadow under a foot at `at`; `half` is half of its width.
 fn shade(canvas: &mut Canvas, at: (f32, f32), half: f32, strength: f32) {
     let half = half.max(1.0);
     let tall = (half * FLAT).max(1.0);

@@ -4,7 +4,7 @@
 use super::lexicon::{Framing, Motion, Reading};
 use super::rng::Rng;
 
-/// How far the farthest-reaching move pans a plane of depth 1.0, in stage units to each side.
+/// Longest pan of a plane of depth 1.0 to each side, in stage units.
 pub(crate) const REACH: f32 = 0.075;
 /// The strongest magnification of a plane of depth 1.0.
 const ZOOM_MAX: f32 = 1.16;
@@ -19,7 +19,7 @@ pub(crate) struct Move {
 }
 
 impl Move {
-    /// A camera that stands.
+    /// A camera that does not move.
     pub(crate) const REST: Self = Self {
         pan_from: (0.0, 0.0),
         pan_to: (0.0, 0.0),
@@ -84,7 +84,7 @@ impl Move {
         }
     }
 
-    /// The camera `time_s` into a shot of `length_s`.
+    /// View `time_s` into a shot of `length_s`.
     pub(crate) fn at(&self, time_s: f32, length_s: f32, unit: f32, centre: (f32, f32)) -> View {
         let share = ease((time_s / length_s.max(0.1)).clamp(0.0, 1.0));
         let blend = |a: f32, b: f32| a + (b - a) * share;
@@ -109,10 +109,10 @@ pub(crate) fn ease(t: f32) -> f32 {
     smooth * 0.6 + t * 0.4
 }
 
-/// Where the camera is. Lengths in stage pixels.
+/// Position of the camera. Lengths in stage pixels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct View {
-    /// How far a plane of depth 1.0 is moved, right and down.
+    /// Offset of a plane of depth 1.0, right and down.
     pan: (f32, f32),
     /// Magnification of a plane of depth 1.0, 1.0 or more.
     pub(crate) zoom: f32,
@@ -124,7 +124,7 @@ pub(crate) struct View {
     pub(crate) time_s: f32,
 }
 
-/// From stage to frame: `x * scale + right`, `y * scale + down`.
+/// Map from stage to frame: `x * scale + right`, `y * scale + down`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Map {
     pub(crate) scale: f32,
@@ -156,10 +156,10 @@ impl Map {
     }
 }
 
-/// How much a full swell magnifies.
+/// Additional magnification at a full swell.
 const ZOOM: f32 = 0.035;
 
-/// How much darker the picture is without any swell.
+/// Share of the light that is missing without a swell.
 const DIM: f32 = 0.14;
 
 /// Effect of a swell on one frame.
@@ -178,7 +178,7 @@ impl Pulse {
         light: 1.0,
     };
 
-    /// That of a swell from 0.0 to 1.0.
+    /// The pulse of a swell from 0.0 to 1.0.
     pub(crate) fn of(swell: f32) -> Self {
         Self {
             zoom: 1.0 + ZOOM * swell,

@@ -128,7 +128,7 @@ impl Canvas {
     }
 }
 
-/// Pixels that are finished together: one row of the dither.
+/// Pixels that are packed together: one row of the dither.
 const BLOCK: usize = 8;
 
 /// Scales, dithers and packs a block.
@@ -159,7 +159,8 @@ fn finish_block(
     }
 }
 
-/// Pixels that are laid together: so many that what is noted of them is at hand by then.
+/// Pixels per strip. A strip is short enough for its working values to stay in the first-level
+/// cache.
 pub(crate) const STRIP: usize = 32;
 
 /// Lays a premultiplied source over the canvas. Both `[n][4] u16`, 15 bits, alpha last.
@@ -178,7 +179,7 @@ pub(crate) fn lay_over(canvas: &mut [u16], source: &[u16]) {
     }
 }
 
-/// What is left of the ground under `alpha`, in 32,768ths.
+/// Share of the background that stays visible under `alpha`, in 32,768ths.
 fn kept(alpha: u16) -> u16 {
     // Alpha ends at 32,640, not at 32,768; a 256th more makes an opaque source leave 1, which
     // `high` then rounds to nothing.

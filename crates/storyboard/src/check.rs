@@ -12,7 +12,7 @@ fn unsupported(what: &str) -> EngineError {
     EngineError::Unsupported(what.to_owned())
 }
 
-/// A request that was accepted but whose material is not all here: not the caller's fault.
+/// Error for an accepted request without all of its material, which is not the caller's fault.
 fn missing(what: &str) -> EngineError {
     EngineError::Failed(format!("{what} is missing or broken"))
 }
@@ -100,15 +100,15 @@ pub(crate) const FPS: u32 = 24;
 /// A beat lasts as long as its words take to read, within these bounds, seconds.
 const BEAT_S_MIN: f32 = 2.0;
 const BEAT_S_MAX: f32 = 5.0;
-/// Time to take in the picture before the words are read, seconds.
+/// Time to look at the picture before reading, seconds.
 const GLANCE_S: f32 = 1.0;
-/// What a reader takes in per second: characters, and those of Chinese, Japanese or Korean.
+/// Reading speed in characters per second: alphabetic, and Chinese, Japanese or Korean.
 const CHARACTERS_PER_S: f32 = 17.0;
 const IDEOGRAPHS_PER_S: f32 = 7.0;
-/// The least time for each reference image, seconds.
+/// Minimum time for each reference image, seconds.
 const IMAGE_S: f32 = 1.5;
 
-/// The length in whole seconds of a clip of `prompt` and so many reference images.
+/// Length in whole seconds of a clip of `prompt` with that many reference images.
 fn seconds(prompt: &str, images: usize) -> u32 {
     let told: f32 = beats(prompt)
         .iter()

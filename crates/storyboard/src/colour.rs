@@ -1,5 +1,5 @@
-//! Colours: sRGB for pixels, OKLab for every mixture, so that blends stay clean and even.
-//! Nothing here knows what a colour is for.
+//! Colours: sRGB for pixels, OKLab for every mixture, so that blends stay clean and even. It knows
+//! no scenes.
 
 /// An sRGB colour, components 0.0 to 1.0.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,7 +86,8 @@ impl Rgb {
         .rgb()
     }
 
-    /// As [`Rgb::mix`], but straight between the signals: for use in every row of every frame.
+    /// Like [`Rgb::mix`], but linear between the sRGB signals: cheap enough for every row of every
+    /// frame.
     pub(crate) fn mix_plain(self, other: Self, share: f32) -> Self {
         let blend = |a: f32, b: f32| a + (b - a) * share;
         Self {

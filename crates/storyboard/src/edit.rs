@@ -1,5 +1,5 @@
-//! An edit's source: how it was made, or what it does over time, and its frames one by one. It
-//! keeps numbers only, never a clip.
+//! The source of an edit: the script that made it, or else its cuts and its light over time, and
+//! its frames one by one. It keeps numbers only, never a clip.
 
 use super::remake::Remake;
 use kinora_engine::{Control, EngineError, Footage, Job, Playback, Stage};
@@ -17,11 +17,11 @@ const STRETCH_S_MIN: f32 = 0.25;
 /// The source material under a clip.
 #[derive(Debug)]
 pub(crate) enum Ground<'a> {
-    /// It is no edit.
+    /// The clip is no edit.
     None,
     /// A source that can be made again.
     Remade(Remake<'a>),
-    /// A source that can only be seen.
+    /// A source of which only the frames are known.
     Seen(Rhythm),
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct Rhythm {
 }
 
 impl Rhythm {
-    /// From the mean light of each frame.
+    /// Averages the light of each frame over every stretch.
     fn new(ends: Vec<u32>, light: &[f32]) -> Self {
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let means = starts
@@ -117,7 +117,7 @@ fn reduce(rgb: &[u8], width: usize) -> Cells {
     sums
 }
 
-/// Where stretches end, given by how much each frame differs from the one before it.
+/// Ends of the uncut stretches, from the difference of each frame to the one before it.
 fn ends(changes: &[f32], least: u32) -> Vec<u32> {
     let count = changes.len();
     let mut ends: Vec<u32> = Vec::new();
@@ -152,7 +152,7 @@ impl Reel {
         })
     }
 
-    /// The next frame, which must be there and whole.
+    /// Next frame.
     pub(crate) fn next(&mut self) -> Result<Vec<u8>, EngineError> {
         let failed = |what: &str| EngineError::Failed(format!("the source video {what}"));
         let rgb = self

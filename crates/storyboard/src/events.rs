@@ -6,14 +6,14 @@ use super::rng::{Rng, hash};
 use super::script::Shot;
 use super::subject::{Act, Body, Stance, Subject};
 
-/// Nothing flashes so near to the ends of a shot, seconds: clips are to join and loop.
+/// Time without flashes at both ends of a shot, seconds, so that clips join and loop.
 const CALM_S: f32 = 0.5;
 /// Shortest pause between two flashes, seconds. With one restrike each, no second has more
 /// than three (WCAG 2.3.1).
 const PAUSE_S: f32 = 1.7;
 /// When a flash strikes again, seconds after it began.
 const AGAIN_S: f32 = 0.13;
-/// How fast a flash goes out: to a share of 1/e, seconds.
+/// Time in which a flash fades to 1/e, seconds.
 const GLOW_S: f32 = 0.11;
 /// Radians per second of waves that run up a beach, in the picture and in the sound.
 pub(crate) const SURF_RATE: f32 = 0.9;
@@ -22,9 +22,9 @@ pub(crate) const SURF_RATE: f32 = 0.9;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     Flash(Flash),
-    /// Of a flash so near, 0.0 far to 1.0 overhead.
+    /// Thunder, with the nearness of its flash: 0.0 far to 1.0 overhead.
     Thunder(f32),
-    /// A foot or a hoof on that ground, so loud.
+    /// A foot or a hoof on the ground, with its loudness.
     Step(Ground, f32),
     /// A shell of a firework bursts.
     Burst,
@@ -36,7 +36,7 @@ pub(crate) enum Kind {
 /// One flash of lightning.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Flash {
-    /// Where, as a share of the frame's width.
+    /// Column, as a share of the frame's width.
     pub(crate) across: f32,
     /// 0.0 far to 1.0 overhead.
     pub(crate) near: f32,
@@ -52,7 +52,7 @@ pub(crate) enum Ground {
     Snow,
 }
 
-/// Something at a moment.
+/// An event and its time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Event {
     /// Seconds since the shot began to show.
@@ -76,7 +76,7 @@ pub(crate) fn events(shot: &Shot, whole: &str, seed: u32, fps: u32) -> Vec<Event
     events
 }
 
-/// Whether anything can flash there.
+/// Whether lightning is possible in this place.
 fn open(reading: &Reading) -> bool {
     !matches!(
         reading.place,
@@ -192,7 +192,7 @@ fn others(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mut
     every(Subject::Campfire, Kind::Crackle, 0.05, (0.03, 0.3));
 }
 
-/// How bright a flash is `since_s` after it began, 0.0 to 1.0.
+/// Brightness of a flash `since_s` after it began, 0.0 to 1.0.
 pub(crate) fn glow(since_s: f32) -> f32 {
     let stroke = |since: f32| {
         if since < 0.0 {

@@ -25,14 +25,14 @@ use super::set::{Course, Desk, Moment, Set};
 use super::sound::{Track, samples};
 use super::{restyle, revise};
 
-/// How many frames of a draft show one painted frame.
+/// Number of frames of a draft that share one painted frame.
 const DRAFT_HOLD: u32 = 3;
-/// How long letters, mark and vignette take to come in after a frame of the caller's, seconds.
+/// Time in which letters, mark and vignette appear after a frame of the caller's, seconds.
 const LETTERS_S: f32 = 0.5;
-/// How long the hour's colour takes to come in there, seconds.
+/// Time in which the hour's colour appears there, seconds.
 const GRADE_S: f32 = 2.0;
 
-/// A clip and what of it is in use.
+/// A clip being made, with the sets and captions in use.
 #[derive(Debug)]
 pub(crate) struct Film<'a> {
     spec: &'a VideoSpec,
@@ -47,11 +47,11 @@ pub(crate) struct Film<'a> {
     options: &'a Options,
     swell: Swell,
     ends: Ends,
-    /// How far an edit leaves its source; 1.0 without one.
+    /// Strength of the edit, 0.0 to 1.0; 1.0 if there is none.
     strength: f32,
 }
 
-/// One painter's memory.
+/// Working memory of one painter.
 #[derive(Debug)]
 pub(crate) struct Easel {
     canvas: Canvas,
@@ -94,7 +94,7 @@ impl<'a> Film<'a> {
         }
     }
 
-    /// How many frames in a row show the same painted frame.
+    /// Number of consecutive frames that share one painted frame.
     pub(crate) fn hold(&self) -> u32 {
         if self.spec.draft && self.spec.edit.is_none() {
             DRAFT_HOLD
@@ -261,7 +261,7 @@ impl<'a> Film<'a> {
         Photo::new(texture, path, &self.palette(shot))
     }
 
-    /// Lets go of what no frame from `frame` on needs.
+    /// Releases the sets and captions that no frame from `frame` on needs.
     pub(crate) fn strike(&self, frame: u32) {
         for (index, take) in self.reel.takes.iter().enumerate() {
             if take.shot.end <= frame {
@@ -448,7 +448,7 @@ impl<'a> Letters<'a> {
         }
     }
 
-    /// Lets go of the captions that no frame from `frame` on needs.
+    /// Releases the captions that no frame from `frame` on needs.
     fn strike(&self, lines: &[Shot], frame: u32) {
         for (line, caption) in lines.iter().zip(&self.captions) {
             if line.end <= frame {
@@ -458,10 +458,10 @@ impl<'a> Letters<'a> {
     }
 }
 
-/// A thing that is made at its first use and let go after its last.
+/// A shared value that is made at its first use and released after its last.
 type Slot<T> = Mutex<Option<Arc<T>>>;
 
-/// The thing in `slot`, made if it is not there.
+/// Returns the value in `slot`, after making it if the slot is empty.
 fn held<T>(slot: &Slot<T>, make: impl FnOnce() -> T) -> Arc<T> {
     // Locked while it is made: other painters that need the same thing wait instead of making it
     // too. A panic in `make` leaves the slot empty and usable.
@@ -481,7 +481,7 @@ fn release<T>(slot: &Slot<T>) {
     *slot.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// How fast a swell rises and falls, as the time to a half, seconds.
+/// Half-life of the distance to a higher and to a lower level, seconds.
 const RISE_S: f32 = 0.03;
 const FALL_S: f32 = 0.16;
 

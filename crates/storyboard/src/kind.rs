@@ -11,7 +11,7 @@ use crate::{Options, Storyboard};
 /// Longest mark: it has two short lines in the narrowest frame.
 const MARK_CHARS_MAX: usize = 80;
 
-/// A storyboard, configured. What is left out has the default of [`Options`].
+/// Configuration of a storyboard engine. Omitted settings have the defaults of [`Options`].
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoryboardKind {

@@ -51,7 +51,7 @@ pub(crate) struct Layer {
     heave: Option<Heave>,
 }
 
-/// Where and how a plane moves.
+/// Position and motion of a layer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Placing {
     pub(crate) pitch: f32,
@@ -114,8 +114,8 @@ impl Layer {
     }
 }
 
-/// Drops the empty rows of `texels: [height][width][4] u8` at the top, but one, and at the bottom;
-/// answers how many at the top.
+/// Drops the empty rows of `texels: [height][width][4] u8` at the top, except one, and at the
+/// bottom. Returns the number removed at the top.
 fn trim(texels: &mut Vec<u8>, width: usize) -> usize {
     let shows = |row: &[u8]| row.as_chunks::<4>().0.iter().any(|texel| texel[3] != 0);
     let stride = width * 4;
@@ -131,7 +131,7 @@ fn trim(texels: &mut Vec<u8>, width: usize) -> usize {
     first
 }
 
-/// A plane seen through one view, ready to be laid row by row.
+/// A layer under one camera view, ready to be drawn row by row.
 #[derive(Debug)]
 pub(crate) struct Seen<'a> {
     layer: &'a Layer,
@@ -139,7 +139,8 @@ pub(crate) struct Seen<'a> {
     pixels: f32,
     time_s: f32,
     step: Step,
-    /// Of a plane whose texels are larger than pixels and whose rows stand still.
+    /// Rows read across; only for a plane whose texels are larger than pixels and whose rows stand
+    /// still.
     held: Option<Held>,
 }
 
@@ -232,8 +233,8 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The pixels that read a span, by the pixel column of a texel; of a solid one those that read
-/// nothing else.
+/// Pixel range covered by a span; for a solid span only pixels that read no texel outside it.
+/// `column` maps a texel to its pixel column.
 fn reach(span: Span, column: impl Fn(f32) -> f32) -> (usize, usize) {
     let (from, to) = (span.from as f32, span.to as f32);
     // A cast holds what is left of the frame at 0.
@@ -277,7 +278,7 @@ struct Spans {
 }
 
 impl Spans {
-    /// Of `texels: [height][width][4] u8`, premultiplied.
+    /// Finds the spans of `texels: [height][width][4] u8`, premultiplied.
     fn of(texels: &[u8], width: usize) -> Self {
         let rows: Vec<&[[u8; 4]]> = texels
             .as_chunks::<4>()

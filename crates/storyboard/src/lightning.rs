@@ -1,5 +1,5 @@
-//! Lightning: flashes that light the sky or the whole frame, and bolts down to the horizon. When
-//! they strike is decided elsewhere; here they are only drawn.
+//! Lightning: flashes that light the sky or the whole frame, and bolts down to the horizon. The
+//! events decide their times; here they are only drawn.
 
 use tiny_skia::Transform;
 
@@ -13,7 +13,7 @@ use super::rng::Rng;
 /// Light of a flash overhead in the sky around it, and on everything else.
 const SKY: f32 = 0.72;
 const LAND: f32 = 0.3;
-/// Less light is not drawn.
+/// Light below which nothing is drawn.
 const FAINT: f32 = 0.02;
 
 /// A strike.
@@ -25,7 +25,7 @@ struct Strike {
     bolt: Vec<Vec<(f32, f32)>>,
 }
 
-/// The strikes of a shot, as they light one part of it.
+/// The strikes of a shot, which light its sky or the whole frame.
 #[derive(Debug)]
 pub(crate) struct Lightning {
     strikes: Vec<Strike>,
@@ -40,7 +40,8 @@ pub(crate) struct Lightning {
 const DEPTH: f32 = 0.1;
 
 impl Lightning {
-    /// In the sky above `horizon` of a stage that is `width` wide; `None` without any flash.
+    /// Lightning in the sky above `horizon` of a stage that is `width` wide; `None` if there is no
+    /// flash.
     pub(crate) fn behind(
         events: &[Event],
         horizon: f32,
@@ -55,7 +56,7 @@ impl Lightning {
         Some(made)
     }
 
-    /// Over everything that is painted; `None` without any flash.
+    /// Light over everything that is painted; `None` if there is no flash.
     pub(crate) fn over(events: &[Event], (width, unit): (f32, f32)) -> Option<Self> {
         let strikes: Vec<Strike> = events
             .iter()

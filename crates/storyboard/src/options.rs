@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-/// How a [`crate::Storyboard`] works, and which letters stand over its pictures.
+/// Settings of a [`crate::Storyboard`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     /// Threads that paint frames of one clip; `None` takes one per core. A clip is the same with any number.
@@ -11,7 +11,7 @@ pub struct Options {
     pub caption: bool,
     /// Whether painted frames carry the mark in the upper left corner.
     pub mark: bool,
-    /// What the mark says; `{seed}` stands for the seed of the clip. Drafts say `DRAFT` before it.
+    /// Text of the mark; `{seed}` stands for the seed of the clip. Drafts put `DRAFT` before it.
     pub mark_text: String,
     /// Whether fonts of the system set the characters that the built-in fonts lack. Such characters may look
     /// different on another machine; all others look the same on any.

@@ -14,7 +14,7 @@ pub(crate) struct Palette {
     /// The disc of sun or moon.
     pub(crate) orb: Rgb,
     pub(crate) glow: Rgb,
-    /// What distance fades into.
+    /// Colour into which distant things fade.
     pub(crate) haze: Rgb,
     /// Colour of the light on things; white at noon.
     pub(crate) light: Rgb,
@@ -22,7 +22,7 @@ pub(crate) struct Palette {
     pub(crate) cloud_shade: Rgb,
     /// Grass before light falls on it.
     pub(crate) ground: Rgb,
-    /// The leaves of trees and bushes, and the blossoms or other leaves among them.
+    /// Leaves of trees and bushes, and the blossoms or other leaves among them.
     pub(crate) leaf: Rgb,
     pub(crate) blossom: Rgb,
     pub(crate) rock: Rgb,
@@ -203,7 +203,7 @@ impl Palette {
         }
     }
 
-    /// The whole picture's colours first, so that what has a colour of its own keeps it.
+    /// Tints the whole picture first, so that parts with a colour of their own keep it.
     fn tint(&mut self, reading: &Reading) {
         let is_whole = |tint: &Tint| match *tint {
             Tint::Whole(colour) => Some(colour),

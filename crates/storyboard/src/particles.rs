@@ -7,7 +7,7 @@ use super::canvas::Canvas;
 use super::colour::Rgb;
 use super::rng::Rng;
 
-/// What the marks are.
+/// Kind of mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mark {
     Rain,
@@ -88,7 +88,7 @@ impl Particles {
         Self { wind, ..self }
     }
 
-    /// Draws the marks towards a column, as glints are under a sun at `x`.
+    /// Moves the marks towards column `x`, like glints under a low sun.
     pub(crate) fn gathered(mut self, x: f32, tightness: f32) -> Self {
         let [left, _, right, _] = self.area;
         let goal = ((x - left) / (right - left)).clamp(0.0, 1.0);
@@ -204,14 +204,14 @@ impl Particles {
         (x, y, alpha)
     }
 
-    /// A drop's way during one exposure, brightest in its middle.
+    /// Path of a drop during one exposure, brightest in its middle.
     fn streak(&self, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, pixel: f32, alpha: f32) {
         let long = u * 0.07;
         let tip = (x + self.wind * 0.65 * long, y + long);
         line(canvas, (x, y), tip, 0.8 * pixel, self.colour, alpha);
     }
 
-    /// A flake's way during one exposure in a strong wind.
+    /// Path of a flake during one exposure in a strong wind.
     fn driven(&self, canvas: &mut Canvas, (x, y): (f32, f32), u: f32, near: f32, alpha: f32) {
         let long = u * 0.04 * self.wind;
         let tip = (x + long, y + long * (0.1 + 0.15 * near));

@@ -1,5 +1,5 @@
-//! Drawing on a plane in stage coordinates: thin words over the rasteriser, so that scenes and
-//! subjects read as shapes. It clips what falls outside and never fails.
+//! Drawing on a plane in stage coordinates: a thin layer over the rasteriser in which scenes and
+//! subjects read as shapes. It clips shapes to the plane and never fails.
 
 use tiny_skia::{
     Color, FillRule, GradientStop, LineCap, LineJoin, LinearGradient, Paint, Path, PathBuilder,
@@ -8,13 +8,13 @@ use tiny_skia::{
 
 use super::colour::Rgb;
 
-/// What a shape is filled with.
+/// Fill of a shape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Ink {
     Flat(Rgb, f32),
-    /// From one point to another, each with its colour and opacity.
+    /// Linear gradient between two points, each with its colour and opacity.
     Line([(f32, f32, Rgb, f32); 2]),
-    /// Around `(x, y, radius)`, from the inner to the outer colour and opacity.
+    /// Radial gradient around `(x, y, radius)`, from the inner to the outer colour and opacity.
     Round(f32, f32, f32, [(Rgb, f32); 2]),
 }
 

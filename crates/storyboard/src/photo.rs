@@ -12,13 +12,13 @@ use super::noise::cloudy;
 use super::palette::Palette;
 use super::rng::Rng;
 
-/// How far the palette's light may colour a picture.
+/// Strength with which the palette's light colours a picture.
 const GRADE: f32 = 0.3;
 /// Share of the light that grading keeps.
 const GRADED_LIGHT: f32 = 0.96;
 
-/// Where the camera looks: the middle, as a share (-1.0 to 1.0) of the room that the picture
-/// leaves at each side, and the magnification, 1.0 or more.
+/// View of the camera: its middle, as a share (-1.0 to 1.0) of the room that the picture leaves at
+/// each side, and its magnification, 1.0 or more.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Look {
     pub(crate) across: f32,
@@ -62,7 +62,7 @@ impl Look {
         (higher(from), higher(to))
     }
 
-    /// Where a camera that begins at rest goes, as the words ask or by chance.
+    /// End of a move that begins at rest, as the words ask or by chance.
     pub(crate) fn goal(reading: &Reading, rng: &mut Rng) -> Self {
         let (from, to) = Self::way(reading, rng);
         if (to.zoom, to.across, to.down) == (1.0, 0.0, 0.0) {
@@ -278,16 +278,16 @@ fn tap(at: f64) -> Taps {
     (floor as isize - 1, shares)
 }
 
-/// How much of a picture may lie beyond each edge of the frame, as a share of the frame.
+/// Largest part of a picture beyond each edge of the frame, as a share of the frame.
 const SPARE: f64 = 0.25;
-/// From this ratio of the two shapes on, a picture is shown whole.
+/// Ratio of the aspect ratios of picture and frame above which a picture is shown whole.
 const SHAPE_MAX: f64 = 1.5;
 /// Light of the blurred ground around a picture that is shown whole.
 const GROUND: u32 = 140;
 /// The room that such a picture takes of the frame.
 const HUNG: f64 = 0.92;
-/// How much of the ground's light the shadow at its rim takes, and how far the shadow reaches,
-/// as a share of the frame's shorter side.
+/// Darkness of the shadow at the rim of such a picture, and its reach as a share of the frame's
+/// shorter side.
 const SHADOW: f64 = 0.5;
 const SHADOW_REACH: f64 = 0.03;
 
@@ -309,8 +309,8 @@ struct Span {
     count: usize,
 }
 
-/// `picture` so that it covers `width` by `height`, cut evenly at both sides; what is cut is
-/// kept for the camera, up to a bound, evenly at both sides of the frame.
+/// Scales `picture` so that it covers `width` by `height`. The parts beyond both edges are kept for
+/// the camera, up to a bound, evenly at both sides.
 pub(crate) fn cover(picture: &Picture, width: usize, height: usize) -> Texture {
     let (across, down) = sides(picture);
     // The smaller of the two ratios: the picture covers the frame on both axes.
@@ -329,10 +329,10 @@ pub(crate) fn cover(picture: &Picture, width: usize, height: usize) -> Texture {
     scale(picture, span(across, width), span(down, height))
 }
 
-/// How a picture's shape goes into a frame's.
+/// Relation of a picture's aspect ratio to the frame's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fit {
-    /// Too unlike to be cut to it.
+    /// Too different to cut.
     Whole,
     /// Cut above and below, if at all.
     Tall,
@@ -340,7 +340,7 @@ pub(crate) enum Fit {
     Wide,
 }
 
-/// How `picture` goes into `width` by `height`.
+/// Decides whether to cut `picture` to `width` by `height`, and where.
 pub(crate) fn fit(picture: &Picture, width: usize, height: usize) -> Fit {
     let (across, down) = sides(picture);
     let ratio = across / down / (width as f64 / height as f64);
@@ -471,7 +471,8 @@ fn keys(x: f64) -> f64 {
     }
 }
 
-/// For each texel of `span` its first source pixel and the weights from there on, sum 1.0.
+/// Computes, for each texel of `span`, the first source pixel and the weights from there on, which
+/// add up to 1.0.
 fn weights(span: Span, side: usize) -> Vec<(usize, Vec<f32>)> {
     // Enlarging reads the nearest four pixels. Reducing widens the kernel to the step, so that
     // every source pixel counts and fine patterns do not alias.

@@ -134,11 +134,8 @@ pub struct Seen {
     pub bounds: [f32; 4],
 }
 
-/// The things that frame `frame` of the clip of `spec` shows, of those that its prompt names, in drawing
-/// order. The clip is made from words alone.
-///
-/// # Errors
-/// Those of [`Planner::plan`].
+/// Lists the things in frame `frame` of the clip of `spec` that its prompt names, in drawing order.
+/// The clip is made from words alone.
 #[doc(hidden)]
 pub fn seen(spec: &VideoSpec, frame: u32) -> Result<Vec<Seen>, EngineError> {
     let clip = Storyboard::default().plan(spec, &Materials::default())?;

@@ -146,7 +146,8 @@ impl Take {
     }
 }
 
-/// How long a frame of the caller's stays untouched, seconds, and at most this part of the clip.
+/// Time for which a frame of the caller's stays untouched, seconds, and the largest part of the
+/// clip, as its reciprocal.
 const STAY_S: f32 = 0.5;
 const STAY_PART: u32 = 5;
 /// The part of its way in which a camera comes up to its pace.
@@ -175,14 +176,14 @@ impl Ends {
         }
     }
 
-    /// How many frames a frame of the caller's stays as it is.
+    /// Number of frames for which a frame of the caller's stays untouched.
     fn stay(self) -> u32 {
         let whole = (STAY_S * self.fps as f32) as u32;
         whole.min(self.frames / STAY_PART)
     }
 
-    /// How far the camera of a take is at its frame `at` of `long`, 0.0 to 1.0: it rests on
-    /// frames of the caller's and starts softly from them.
+    /// Progress of a take's camera at frame `at` of `long`, 0.0 to 1.0. It rests on frames of the
+    /// caller's and starts softly from them.
     pub(crate) fn way(self, at: u32, long: u32) -> f32 {
         let last = long.saturating_sub(1).max(1);
         let rests = |given: bool| if given { self.stay() } else { 0 };
@@ -202,7 +203,7 @@ impl Ends {
         }
     }
 
-    /// Nothing while a frame that the caller gave stays, all of it `seconds` and more later.
+    /// 0.0 while a frame of the caller's stays, and 1.0 from `seconds` after it on.
     pub(crate) fn away(self, frame: u32, seconds: f32) -> f32 {
         let share = |frames: u32| {
             let frames = frames.saturating_sub(self.stay());
@@ -238,7 +239,7 @@ impl Ends {
     }
 }
 
-/// From rest to an even pace within [`START`] of the way; both are shares of 1.0.
+/// Eases from rest to an even pace within [`START`] of the way. Both values are shares of 1.0.
 fn eased_in(share: f32) -> f32 {
     // Even acceleration up to START, then an even pace. `whole` is the area under that pace, so
     // that the way ends at 1.0; the first part is its integral.
@@ -250,7 +251,7 @@ fn eased_in(share: f32) -> f32 {
     }
 }
 
-/// From rest to an even pace and to rest again.
+/// Eases from rest to an even pace and back to rest.
 fn eased(share: f32) -> f32 {
     let half = eased_in((share.min(1.0 - share) * 2.0).max(0.0)) * 0.5;
     if share < 0.5 { half } else { 1.0 - half }

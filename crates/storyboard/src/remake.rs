@@ -1,5 +1,5 @@
-//! A source that this engine made itself, made again under new words: the shots of its first
-//! spec, and what every later edit made of their readings. It reads scripts; it paints nothing.
+//! A source that this engine made itself, made again under new words: the shots of its first spec,
+//! with their readings as changed by every later edit. It reads scripts; it paints nothing.
 
 use kinora_contract::{Inputs, Seconds, VideoSpec};
 
@@ -16,13 +16,13 @@ use kinora_engine::{Clip, Job};
 /// Maximum number of versions in a mix; the engine paints each in full.
 const VERSIONS_MAX: usize = 4;
 
-/// From this strength on nothing of a thing that an edit changes is left.
+/// Strength from which on the old version of a changed thing no longer shows.
 const THINGS_STRENGTH: f32 = 0.6;
 
 /// A source and what an edit makes of it.
 #[derive(Debug)]
 pub(crate) struct Remake<'a> {
-    /// The spec that all began with: its prompt and seed fix where everything stands.
+    /// First spec of the script. Its prompt and seed fix the position of everything.
     first: &'a VideoSpec,
     /// The shots of that spec, with their times.
     pub(crate) shots: Vec<Shot>,
@@ -36,7 +36,7 @@ pub(crate) struct Remake<'a> {
 #[derive(Clone, Debug, PartialEq)]
 struct Version {
     readings: Vec<Reading>,
-    /// Of all versions together 1.0.
+    /// The shares of all versions add up to 1.0.
     share: f32,
 }
 
@@ -45,8 +45,8 @@ fn avoided(spec: &VideoSpec) -> &str {
 }
 
 impl<'a> Remake<'a> {
-    /// The remake that `job` asks for; `None` where its source is not this engine's own work
-    /// from words alone, or pictures are to be shown.
+    /// The remake of `job`'s source; `None` if this engine did not make it from words alone, or if
+    /// the edit brings pictures.
     pub(crate) fn of(job: &Job<'a>) -> Option<Self> {
         let (spec, clip, script) = (job.spec, job.clip, &job.materials.script);
         spec.edit.as_ref()?;

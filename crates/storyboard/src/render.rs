@@ -1,5 +1,5 @@
-//! From a job to frames in order: several threads paint, one hands over. Memory stays flat:
-//! every painter holds one finished frame at most, and a set is dropped after its last.
+//! Makes the frames of a job in order: several threads paint, one delivers. Memory stays bounded:
+//! every painter holds at most one finished frame, and a set is dropped after its last frame.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -50,7 +50,7 @@ fn lane() -> (Lane, Seat) {
     (lane, seat)
 }
 
-/// Paints runs `first`, `first + step`, … until done or no longer wanted.
+/// Paints runs `first`, `first + step`, … until the last one, or until the receiver is gone.
 fn paint(film: &Film<'_>, first: u32, step: usize, blends: bool, seat: &Seat) {
     let mut easel = film.easel();
     let runs = film.clip.frames.div_ceil(film.hold());
@@ -73,7 +73,7 @@ fn paint(film: &Film<'_>, first: u32, step: usize, blends: bool, seat: &Seat) {
     }
 }
 
-/// Makes the clip of `job` with so many threads.
+/// Makes the clip of `job`.
 pub(crate) fn clip(
     job: &Job<'_>,
     options: &Options,
@@ -138,7 +138,7 @@ fn failed() -> EngineError {
     EngineError::Failed("a painter stopped".to_owned())
 }
 
-/// An edit that keeps its source: the same frames again, byte for byte.
+/// Delivers an edit of strength 0.0: the source's frames, byte for byte.
 fn keep(
     job: &Job<'_>,
     options: &Options,
@@ -199,7 +199,7 @@ impl Accompaniment {
     }
 }
 
-/// Feeds the painters, takes their frames in order and gives them, with sound, to the sink.
+/// Sends source frames to the painters, and their frames in order, with sound, to the sink.
 fn hand_over(
     film: &Film<'_>,
     job: &Job<'_>,

@@ -1,5 +1,5 @@
-//! Reading a row of texels at places between them: what planes and washes are laid with. All at
-//! 15 bits and four parts at once, in the operations that every processor has for 16-bit lanes.
+//! Reads rows of texels at positions between them, for planes and washes. Everything has 15 bits
+//! and runs over four components at once, in operations that every processor has for 16-bit lanes.
 
 /// A texel or pixel: red, green, blue and alpha, 0 to [`FULL`](super::canvas::FULL).
 pub(crate) type Texel = [u16; 4];
@@ -41,12 +41,12 @@ impl Held {
     }
 }
 
-/// How far the pixels of a row lie apart in texels.
+/// Distance of neighbouring pixels of a row, in texels.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
-    /// In 65,536ths of a texel; more than 0.
+    /// Distance in 65,536ths of a texel; more than 0.
     stride: i64,
-    /// What is over whole texels after so many pixels, for each part.
+    /// Fraction of a texel after so many pixels, repeated for each lane.
     ramp: [Texel; BLOCK],
 }
 
@@ -66,8 +66,8 @@ impl Step {
         self.stride < LEAST * 3 / 4
     }
 
-    /// For how many pixels each reads the texel behind that of the one before, from `share` of
-    /// a texel on.
+    /// Number of pixels in a row that each read the texel after that of the pixel before, beginning
+    /// at the fraction `share` of a texel.
     fn even(&self, share: usize) -> usize {
         // As long as each pixel reads the texel after that of the one before, the fraction shrinks
         // by `back` or grows by `ahead` per pixel; the run ends where it would leave 0 to 65,535.
@@ -82,10 +82,10 @@ impl Step {
     }
 }
 
-/// Where the pixels of a row lie in a row of texels.
+/// Positions of the pixels of a row in a row of texels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Across<'a> {
-    /// In 65,536ths of a texel.
+    /// Position of pixel 0 in 65,536ths of a texel.
     start: i64,
     stride: i64,
     step: &'a Step,

@@ -30,7 +30,7 @@ pub(crate) struct Restyle {
     weather: Option<Scene>,
     /// The letters in the source.
     letters: Arc<OldLetters>,
-    /// How much of all that shows, 0.0 to 1.0.
+    /// Strength of the style over the source, 0.0 to 1.0.
     strength: f32,
 }
 
@@ -132,7 +132,7 @@ fn show(rgb: &[u8], canvas: &mut Canvas) {
     }
 }
 
-/// How bright on average pictures of an hour are, and how much colour they keep.
+/// Average brightness of pictures of an hour, and the share of colour that they keep.
 fn exposure(hour: Hour) -> (f32, f32) {
     match hour {
         Hour::Dawn => (0.44, 0.8),
@@ -241,7 +241,7 @@ fn hue(palette: &Palette, share: f32) -> [f32; 3] {
 
 /// The least light of a letter, on black.
 const LETTER_MIN: u16 = FULL / 40;
-/// How far the dark rim of letters reaches, in shares of the frame's shorter side.
+/// Width of the dark rim of letters, as a share of the frame's shorter side.
 const RIM: f32 = 0.008;
 
 /// The captions that a source shows.
@@ -249,7 +249,7 @@ const RIM: f32 = 0.008;
 pub(crate) struct OldLetters(Vec<Caption>);
 
 impl OldLetters {
-    /// Those of the videos that `script` made one after the other; each may still be seen.
+    /// The captions of all links of `script`, each of which may still be visible.
     pub(crate) fn of(script: &[Arc<VideoSpec>], clip: Clip, system_fonts: bool) -> Self {
         let lines = script.iter().flat_map(|link| {
             let avoid = link.negative_prompt.as_deref().unwrap_or_default();
@@ -271,7 +271,7 @@ impl OldLetters {
         )
     }
 
-    /// Takes those of `frame` off `canvas`; `mask` is working memory.
+    /// Removes the letters of `frame` from `canvas`; `mask` is working memory.
     fn erase(&self, frame: u32, canvas: &mut Canvas, mask: &mut Canvas) {
         if self.0.is_empty() {
             return;

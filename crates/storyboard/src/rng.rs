@@ -6,7 +6,7 @@
 #[derive(Clone, Debug)]
 pub(crate) struct Rng {
     state: u64,
-    /// Where it began.
+    /// State at the start, before any number was drawn.
     origin: u64,
 }
 
@@ -21,15 +21,16 @@ impl Rng {
         Self::from(seed ^ 0x6b69_6e6f_7261_0001)
     }
 
-    /// A stream of its own for `label`, so that one part drawing more numbers moves no other.
+    /// Independent stream for `label`: a part that draws more numbers does not move any other part.
     pub(crate) fn fork(&self, label: &str) -> Self {
         // From the state and not the origin: forks of one label at two points differ. `part` is for
         // numbers that must not depend on what was drawn before.
         Self::from(hash(label.as_bytes()) ^ self.state.rotate_left(17))
     }
 
-    /// Goes on with the numbers of the part `label`, the one at `which` if there are several. They
-    /// are the same whatever was drawn before: what is not in a picture moves nothing in it.
+    /// Continues with the numbers of the part `label`, or of the one at `which` if there are
+    /// several. They are the same regardless of what was drawn before, so that a part that is
+    /// missing from a picture moves nothing else in it.
     pub(crate) fn part(&mut self, label: &str, which: f32) {
         let part = hash(label.as_bytes()) ^ mix(u64::from(which.to_bits()));
         self.state = part ^ self.origin.rotate_left(17);
@@ -41,18 +42,18 @@ impl Rng {
         mix(self.state)
     }
 
-    /// From 0.0 up to, not including, 1.0.
+    /// Number in 0.0..1.0.
     pub(crate) fn unit(&mut self) -> f32 {
         // 24 bits are all that a float holds exactly; with more, rounding could give 1.0.
         (self.next() >> 40) as f32 / (1u64 << 24) as f32
     }
 
-    /// From `low` up to, not including, `high`.
+    /// Number in `low..high`.
     pub(crate) fn range(&mut self, low: f32, high: f32) -> f32 {
         low + (high - low) * self.unit()
     }
 
-    /// From -1.0 up to 1.0.
+    /// Number in -1.0..1.0.
     pub(crate) fn signed(&mut self) -> f32 {
         self.range(-1.0, 1.0)
     }

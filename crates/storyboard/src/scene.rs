@@ -103,7 +103,7 @@ pub(crate) fn stage_of(size: Size) -> (Size, f32) {
     (stage, across.max(down))
 }
 
-/// How much larger than usual subjects are drawn.
+/// Magnification of the subjects.
 fn nearness(closer: bool, reading: &Reading) -> f32 {
     let far = reading.frames(Framing::Wide) || reading.frames(Framing::Aerial);
     if closer || reading.frames(Framing::Close) {
@@ -115,7 +115,7 @@ fn nearness(closer: bool, reading: &Reading) -> f32 {
     }
 }
 
-/// The palette of a shot, its place, and the camera's chance.
+/// Palette and place of a shot.
 fn look(reading: &Reading, whole: &str, seed: u32) -> (Palette, Place) {
     // The palette of all shots is drawn from the same numbers: one film, one look.
     let mut film = Rng::new(u64::from(seed) ^ hash(whole.as_bytes()).rotate_left(21));
@@ -148,8 +148,8 @@ impl Scene {
         Self::build(shot, whole, seed, size, fps, scenes::build)
     }
 
-    /// Paints only what falls and drifts before the scene of `shot`, seen by a camera that
-    /// stands: it is drawn over other pictures.
+    /// Paints only the rain, snow and fog in front of the scene of `shot`, with a static camera: it
+    /// is drawn over other pictures.
     pub(crate) fn weather(shot: &Shot, whole: &str, seed: u32, size: Size, fps: u32) -> Self {
         let camera = Move::REST;
         let scene = Self::build(shot, whole, seed, size, fps, scenes::weather);
@@ -224,8 +224,8 @@ impl Scene {
         self.vignette
     }
 
-    /// The boxes of what stands in the frame `time_s` after its shot began to show, each with its subject:
-    /// left, top, right, bottom as shares of the frame.
+    /// Boxes of the figures in the frame `time_s` after their shot began to show, each with its
+    /// subject: left, top, right, bottom as shares of the frame.
     pub(crate) fn figures(&self, time_s: f32) -> Vec<(Subject, [f32; 4])> {
         self.boxes(time_s, |actor, view| {
             Some((actor.subject, actor.square(view)))
@@ -294,8 +294,9 @@ impl Scene {
         }
     }
 
-    /// For each row of the frame the first element that is not hidden there by a later plane.
-    /// Above its horizon a water still mirrors what planes nearer than itself will hide.
+    /// Finds, for each row of the frame, the first element that no later plane hides there. Rows
+    /// above a water's horizon keep what the water mirrors, even if planes nearer than the water
+    /// will hide it.
     fn first_needed(
         &self,
         view: &View,
@@ -330,7 +331,7 @@ impl Scene {
     }
 }
 
-/// A flat element seen through one view.
+/// A plane or wash under one camera view.
 #[derive(Debug)]
 enum Flat<'a> {
     Plane(layer::Seen<'a>),
@@ -338,7 +339,7 @@ enum Flat<'a> {
 }
 
 impl<'a> Flat<'a> {
-    /// `None` of an element that is not flat.
+    /// `None` if the element is not flat.
     fn of(element: &'a Element, view: &View) -> Option<Self> {
         match element {
             Element::Plane(layer) => Some(Self::Plane(layer::Seen::new(layer, view))),
@@ -356,8 +357,8 @@ impl<'a> Flat<'a> {
     }
 }
 
-/// Lays `flats`, back to front, the first of which is the scene's element `at`; in row `y` only
-/// those from element `first[y]` on.
+/// Draws `flats`, back to front; the first of them is the scene's element `at`. In row `y` it skips
+/// those before element `first[y]`.
 fn lay_all(
     flats: &mut [Flat<'_>],
     at: usize,

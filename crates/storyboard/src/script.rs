@@ -8,7 +8,7 @@ use super::subject::Subject;
 const SHOT_S_MIN: u32 = 2;
 /// Maximum number of shots in a clip.
 const SHOTS_MAX: usize = 8;
-/// From this length on, a single sentence is seen from two distances, seconds.
+/// Minimum length of a clip that shows a single sentence from two distances, seconds.
 const SPLIT_S_MIN: u32 = 8;
 
 /// Length of a cross-dissolve in frames.
@@ -38,7 +38,7 @@ impl Shot {
         self.start - self.dissolve
     }
 
-    /// The same shot at the hour that it turns into, if it does.
+    /// The shot at the hour that it turns into, if it does.
     pub(crate) fn turned(&self) -> Option<Self> {
         let hour = self.reading.turns?;
         let mut later = self.clone();
@@ -240,14 +240,14 @@ fn clean(text: &str) -> String {
 pub(crate) struct Piece {
     /// The words of the prompt.
     pub(crate) text: String,
-    /// What stands between them and the piece before.
+    /// Text between this piece and the one before.
     gap: String,
     cut: bool,
     /// The prompt itself numbers it: it stays a shot of its own if it can.
     listed: bool,
 }
 
-/// Where a listed shot begins ("Shot 2:", "镜头二："), as (start, end) of the marker in bytes.
+/// Markers of listed shots ("Shot 2:", "镜头二："), each as (start, end) in bytes.
 fn markers(text: &str) -> Vec<(usize, usize)> {
     const NAMES: [&str; 9] = [
         "shot",
@@ -307,7 +307,7 @@ fn pieces(text: &str) -> Vec<Piece> {
     pieces.all
 }
 
-/// Listed shots are dissolved between unless the words ask for a cut.
+/// Pieces of a list of shots. Listed shots dissolve into each other unless the words ask for a cut.
 fn listed(text: &str, marks: &[(usize, usize)]) -> Vec<Piece> {
     let ends = marks.iter().skip(1).map(|mark| mark.0).chain([text.len()]);
     let mut pieces = Pieces::of(text);
@@ -320,7 +320,7 @@ fn listed(text: &str, marks: &[(usize, usize)]) -> Vec<Piece> {
 /// Pieces of a text, in the making.
 struct Pieces<'a> {
     text: &'a str,
-    /// Where the last one ends.
+    /// End of the last piece, in bytes.
     end: usize,
     all: Vec<Piece>,
 }

@@ -1,5 +1,5 @@
-//! The sets from which takes are drawn: a painted scene, given pictures, or a mix of two sets. It draws
-//! single moments; it chooses no shots and knows no clip.
+//! The sources of takes: a painted scene, given pictures, the source of an edit, or a mix of two of
+//! them. It draws single moments; it chooses no shots and knows no clip.
 
 use super::camera::Pulse;
 use super::canvas::Canvas;
@@ -10,7 +10,7 @@ use super::photo::Photo;
 use super::restyle::Restyle;
 use super::scene::{Bench, Scene};
 
-/// How dark the corners of pictures are that nobody painted here.
+/// Darkness of the corners of given pictures, 0.0 to 1.0.
 const PICTURE_VIGNETTE: f32 = 0.12;
 
 /// The source of a take's pictures.
@@ -45,11 +45,11 @@ pub(crate) struct Course {
 /// An instant of a take.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Moment<'a> {
-    /// How much of the take has passed, 0.0 to 1.0.
+    /// Share of the take that has passed, 0.0 to 1.0.
     pub(crate) share: f32,
     /// Seconds since the take began to show.
     pub(crate) time_s: f32,
-    /// How much of the hour's colour lies on given pictures, 0.0 to 1.0.
+    /// Strength of the hour's colour on given pictures, 0.0 to 1.0.
     pub(crate) grade: f32,
     pub(crate) pulse: Pulse,
     /// The frame of an edit's source, by number and as `[height][width][3] u8`, where it is needed.
@@ -64,13 +64,13 @@ pub(crate) struct Desk {
 }
 
 impl Course {
-    /// The same share all the time.
+    /// A constant share.
     pub(crate) const fn still(strength: f32) -> Self {
         let turn = None;
         Self { strength, turn }
     }
 
-    /// From nothing to `strength` while the take goes from `begins` to `ends`, in shares of it.
+    /// Grows from 0.0 to `strength` between `begins` and `ends`, both shares of the take.
     pub(crate) const fn turning(strength: f32, begins: f32, ends: f32) -> Self {
         let turn = Some((begins, ends));
         Self { strength, turn }

@@ -1,5 +1,5 @@
-//! Where a scene is built: planes, washes, actors and weather in order, back to front.
-//! It knows margins and depths; the scenes know what to draw.
+//! A scene under construction: planes, washes, actors and weather in order, back to front. It knows
+//! margins and depths; the scenes decide what to draw.
 
 use tiny_skia::Transform;
 
@@ -45,22 +45,22 @@ pub(crate) struct Stage<'a> {
     pub(crate) reading: &'a Reading,
     pub(crate) place: Place,
     pub(crate) rng: Rng,
-    /// How much larger subjects are drawn.
+    /// Magnification of the subjects.
     pub(crate) nearness: f32,
-    /// What happens in the shot.
+    /// Events of the shot.
     pub(crate) events: Vec<Event>,
     pub(crate) elements: Vec<Element>,
     /// Whether only the figures are placed and nothing is painted.
     pub(crate) bare: bool,
     /// Whether a street has a pavement in front.
     pub(crate) paved: bool,
-    /// Where the figures were before an edit; empty: it is the first version.
+    /// Positions of the figures before an edit; empty for the first version.
     pub(crate) kept: Vec<Kept>,
-    /// Where they are now.
+    /// Positions of the figures in this version.
     pub(crate) placed: Vec<Kept>,
 }
 
-/// How a plane lies and moves. Lengths in stage pixels.
+/// Position and motion of a plane. Lengths in stage pixels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plane {
     pub(crate) depth: f32,

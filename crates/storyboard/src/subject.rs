@@ -1,10 +1,10 @@
 //! The catalogue of subjects: one row for everything that can be drawn into a scene, with its body,
-//! where it keeps, what it does unasked, its home, size, speed and colour. It draws nothing.
+//! support, usual action, home, size, speed and colour. It draws nothing.
 
 use super::colour::Rgb;
 use super::lexicon::Place;
 
-/// Which part of the drawings a subject belongs to.
+/// Kind of body, which decides how a subject is drawn and moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Body {
     Sky,
@@ -19,27 +19,27 @@ pub(crate) enum Body {
     Thing,
 }
 
-/// How a subject keeps its place in a scene.
+/// Support of a subject in a scene.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stance {
-    /// On its feet, and moves on them.
+    /// Stands on its feet and moves on them.
     Walks,
-    /// On wheels.
+    /// Moves on wheels.
     Rolls,
     /// Fixed to the ground.
     Stands,
-    /// On a table, when there is one.
+    /// Lies on a table, if there is one.
     Lies,
     Flies,
-    /// On water.
+    /// Floats on water.
     Floats,
-    /// In water.
+    /// Swims in water.
     Swims,
-    /// In the sky, far away.
+    /// Hangs in the sky, far away.
     Hangs,
 }
 
-/// What a subject does.
+/// Action of a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     /// Is there: breathes, looks around, sways.
@@ -78,13 +78,13 @@ pub(crate) struct Facts {
     pub(crate) noun: &'static str,
     pub(crate) body: Body,
     pub(crate) stance: Stance,
-    /// What it does when the words name no action.
+    /// Its action if the words name none.
     pub(crate) usual: Act,
-    /// Where it is when the words name no place.
+    /// Its place if the words name none.
     home: Option<Place>,
     /// Side of the square that it is drawn in, in stage units.
     pub(crate) size: f32,
-    /// How fast it moves when it does, in stage units per second.
+    /// Speed when it moves, in stage units per second.
     pub(crate) speed: f32,
     /// Its natural colour; `None`: the scene's accent.
     pub(crate) colour: Option<Rgb>,
@@ -126,7 +126,7 @@ enum Home {
 
 macro_rules! subjects {
     ($($name:ident $noun:literal $body:ident $stance:ident $usual:ident $home:ident $size:literal $speed:literal $colour:literal;)*) => {
-        /// What is drawn into a scene.
+        /// Everything that can be drawn into a scene.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Subject { $($name),* }
 
@@ -392,7 +392,7 @@ subjects! {
 }
 
 impl Subject {
-    /// Where this subject is at home, when the prompt names no place.
+    /// Place of this subject if the prompt names none.
     pub(crate) fn home(self) -> Option<Place> {
         self.facts().home
     }

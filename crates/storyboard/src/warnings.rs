@@ -1,5 +1,6 @@
-//! Warnings of a task: words for which the engine draws nothing or something near, styles and relations, figures that it
-//! leaves out, and characters that no font has. It reads the shots that the engine draws, and does not change the clip.
+//! Warnings of a task: words for which the engine draws nothing or something similar, styles and
+//! relations, figures that it leaves out, and characters that no font has. It reads the shots that
+//! the engine draws, and does not change the clip.
 
 use kinora_contract::{Inputs, VideoSpec, Warning, WarningCode};
 
@@ -79,7 +80,7 @@ fn of_edit(job: &Job<'_>, language: Language) -> Vec<Warning> {
     message.into_iter().collect()
 }
 
-/// For a clip that shows the client's pictures: says that the words add nothing to them.
+/// Message for a clip that shows the client's pictures: the words add nothing to them.
 fn unpainted(spec: &VideoSpec) -> Option<String> {
     paints(&beats_read(&spec.prompt, avoided(spec))).then(|| {
         "The storyboard engine shows the given pictures with a camera move: what the prompt adds to them is not drawn."
@@ -87,7 +88,7 @@ fn unpainted(spec: &VideoSpec) -> Option<String> {
     })
 }
 
-/// For a prompt in a language without a file of words: says so.
+/// Message for a prompt in a language without a word file.
 fn unread(spec: &VideoSpec, language: Language) -> Option<String> {
     let has_words = spec.prompt.chars().any(char::is_alphabetic);
     (!is_read(language) && has_words).then(|| {

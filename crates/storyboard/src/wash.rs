@@ -1,4 +1,4 @@
-//! A smooth field of colour (sky, glow, mist), kept coarse but at 15 bits, so that it costs
+//! A smooth field of colour (sky, glow, mist) at low resolution but with 15 bits, so that it costs
 //! little and never shows a band.
 
 use super::camera::{Map, View};
@@ -6,12 +6,12 @@ use super::canvas::FULL;
 use super::colour::Rgb;
 use super::resample::{Across, Held, Scratch, Step, Texel, blend_rows, high};
 
-/// How a wash meets what lies under it.
+/// Blending of a wash with the elements below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meeting {
-    /// Hides it.
+    /// Hides them.
     Cover,
-    /// Adds light to it, never beyond white ("screen").
+    /// Adds light to them, never beyond white ("screen").
     Light,
 }
 
@@ -27,13 +27,13 @@ pub(crate) struct Wash {
     top: f32,
     depth: f32,
     meeting: Meeting,
-    /// Which rows of texels hold any light worth adding.
+    /// Rows of texels that add any visible light.
     lit: Vec<bool>,
-    /// How far the light breathes, as a share of itself.
+    /// Amplitude of the light's slow pulse, as a share of itself.
     pulse: f32,
 }
 
-/// Less is dark: an eighth of an 8-bit step.
+/// Smallest component that is kept: an eighth of an 8-bit step.
 const FAINT: u16 = 16;
 
 /// The part of the stage that a wash covers.
@@ -95,7 +95,7 @@ impl Wash {
     }
 }
 
-/// A wash seen through one view, ready to be laid row by row.
+/// A wash under one camera view, ready to be drawn row by row.
 #[derive(Debug)]
 pub(crate) struct Seen<'a> {
     wash: &'a Wash,
@@ -140,7 +140,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Where row `y` of the frame lies in texels.
+    /// Position of row `y` of the frame, in texels.
     fn place(&self, y: usize) -> f32 {
         let (wash, map) = (self.wash, &self.map);
         let at = ((y as f32 + 0.5 - map.down) / map.scale - wash.top) / wash.pitch - 0.5;

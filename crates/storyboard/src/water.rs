@@ -16,7 +16,7 @@ pub(crate) struct Water {
     pub(crate) depth: f32,
     pub(crate) far: Rgb,
     pub(crate) near: Rgb,
-    /// How much of the mirror is covered by the water's own colour, far and near.
+    /// Share of the mirror image that the water's own colour covers, far and near.
     pub(crate) cover: (f32, f32),
     /// Waver in stage pixels, at the near edge.
     pub(crate) reach: f32,

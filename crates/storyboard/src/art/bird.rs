@@ -27,7 +27,7 @@ struct Figure {
     keeps: Keeps,
     /// Height of the open wings, from 1.0 (up) to -1.0; nothing when folded.
     beat: Option<f32>,
-    /// Of the whole, and of the trunk: down, and nose down.
+    /// Offset of the whole bird and of its trunk, down, and pitch of the trunk, degrees nose down.
     down: f32,
     sunk: f32,
     pitch: f32,

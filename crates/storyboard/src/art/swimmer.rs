@@ -184,7 +184,7 @@ fn tentacle(subject: Subject, arm: &str, t: f32, act: Act) -> Pose {
     );
     let lively = if act == Act::Sleep { 0.4 } else { 1.0 };
     let wave = (t * 2.1 - segment * 0.95 + arm * 1.3).sin();
-    // Eight arms, 0 to 7: half of them on either side.
+    // Arms 1 to 3 are on one side, 4 to 6 on the other.
     let out = (arm - 3.5).signum();
     let push = pulse(t - 0.1 * segment);
     let degrees = match subject {

@@ -38,7 +38,7 @@ fn built_in() -> &'static [Font] {
 }
 
 /// Whether `c` is a Chinese character or kana. Text of these also takes wide quotation marks and dashes.
-pub(super) fn is_wide(c: char) -> bool {
+fn is_wide(c: char) -> bool {
     let script = unicode::script(u32::from(c));
     [Script::HAN, Script::HIRAGANA, Script::KATAKANA].contains(&script)
 }
@@ -65,7 +65,7 @@ fn sets(font: &Font, c: char) -> bool {
     is_silent(c) || font.charmap().map_unicode(c).is_some()
 }
 
-/// How to choose the fonts of one text.
+/// Choice of fonts for one text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Fonts {
     /// Whether most of the text is Chinese or Japanese.

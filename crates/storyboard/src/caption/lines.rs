@@ -30,7 +30,7 @@ pub(super) struct Room {
 /// A text on pages of lines.
 pub(super) struct Pages {
     pub(super) paragraph: Paragraph,
-    /// For each page the parts of the paragraph's text, without the spaces between them.
+    /// Parts of the paragraph's text on each page, without the spaces between them.
     pub(super) pages: Vec<Vec<Range<usize>>>,
 }
 
@@ -92,18 +92,22 @@ fn shortened(
 
 /// Byte offsets at which a line may end: after a space, or between characters that allow a break.
 fn breaks(text: &str) -> Vec<usize> {
-    let hangul = |c: char| matches!(c, '가'..='힣' | 'ㄱ'..='ㆎ');
-    // A Korean word stays whole.
-    let inside_word = |at: &usize| {
-        let before = text.get(..*at).and_then(|text| text.chars().next_back());
-        let after = text.get(*at..).and_then(|text| text.chars().next());
-        before.is_some_and(hangul) && after.is_some_and(hangul)
-    };
     let segmenter = LineSegmenter::new_lstm(LineBreakOptions::default());
     segmenter
         .segment_str(text)
-        .filter(|at| *at > 0 && !inside_word(at))
+        .filter(|at| *at > 0 && !is_inside_korean_word(text, *at))
         .collect()
+}
+
+/// Whether byte `at` of `text` lies between two Hangul characters. Unicode allows a break there,
+/// but a Korean word stays whole.
+fn is_inside_korean_word(text: &str, at: usize) -> bool {
+    let (before, after) = text.split_at(at);
+    before.ends_with(is_hangul) && after.starts_with(is_hangul)
+}
+
+fn is_hangul(c: char) -> bool {
+    matches!(c, '가'..='힣' | 'ㄱ'..='ㆎ')
 }
 
 /// Breaks a paragraph into lines of at most `limit` ems, as even as they can be.

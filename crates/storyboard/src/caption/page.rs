@@ -30,7 +30,7 @@ const STACK: f32 = 1.5;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     Lower,
-    /// At the top, from this row on, below the mark.
+    /// Top of the frame, from this row on, below the mark.
     Upper(usize),
 }
 
@@ -73,7 +73,7 @@ pub(super) struct Block {
     lines: Vec<Line>,
     /// Pixels of an em.
     size: f32,
-    /// Of each line, pixels from the top of the box.
+    /// Baseline of each line, pixels from the top of the box.
     baselines: Vec<f32>,
     width: usize,
     height: usize,
@@ -380,9 +380,10 @@ impl Mask {
         if filled.is_empty() {
             return None;
         }
-        let outlines =
-            |(line, left, base): &(&Line, f32, f32)| outlines(&line.glyphs, *left, *base, size);
-        let commands: Vec<Command> = lines.iter().flat_map(outlines).collect();
+        let commands: Vec<Command> = lines
+            .iter()
+            .flat_map(|(line, left, base)| outlines(&line.glyphs, *left, *base, size))
+            .collect();
         let mut ink = zeno::Mask::new(commands.as_slice());
         ink.size(width as u32, height as u32)
             .render_into(&mut filled, None);

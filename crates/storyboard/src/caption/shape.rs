@@ -9,7 +9,7 @@ use harfrust::{
 };
 use unicode_bidi::{BidiInfo, Level};
 
-use super::fonts::{Fonts, is_silent, is_wide, parts, same};
+use super::fonts::{Fonts, is_silent, parts, same};
 
 /// A placed glyph: its font and pen position in ems from the left end of the line's baseline, `y` upwards.
 #[derive(Clone, Copy)]
@@ -40,7 +40,7 @@ pub(super) struct Paragraph {
     pub(super) text: String,
     runs: Vec<Run>,
     language: Option<Language>,
-    /// For each byte the width in ems of all glyphs of characters before it, in the order of reading.
+    /// Width in ems of all glyphs before each byte, in reading order.
     before: Vec<f32>,
 }
 
@@ -106,11 +106,10 @@ impl Paragraph {
     /// Shapes `text`, which has no line breaks and only characters that some font has.
     pub(super) fn new(text: String, system: bool) -> Self {
         let runs = runs(&text, Fonts::new(&text, system));
-        let kana =
-            |c: char| [Script::HIRAGANA, Script::KATAKANA].contains(&unicode::script(u32::from(c)));
         let language = text
             .chars()
-            .any(|c| is_wide(c) && kana(c))
+            .map(|c| unicode::script(u32::from(c)))
+            .any(|script| [Script::HIRAGANA, Script::KATAKANA].contains(&script))
             .then(|| Language::new("ja"));
         let mut made = Self {
             before: vec![0.0; text.len() + 1],

@@ -10,7 +10,7 @@ use crate::subject::{Act, Body, Stance, Subject};
 
 /// Number of figures for a plural without a number.
 const SEVERAL: u32 = 3;
-/// The same for small animals, which live in larger groups.
+/// Number of figures for a plural of small animals, which live in larger groups.
 const SWARM: u32 = 5;
 /// Maximum number of tokens between a number or a size and its noun.
 const NEAR: usize = 4;
@@ -630,15 +630,11 @@ impl Text<'_> {
             self.language,
             Language::Spanish | Language::French | Language::Italian | Language::Portuguese
         );
-        let drawn = |at: usize| {
-            let mut named = mentions.iter().map(|one| items[one.item].at);
-            named.any(|one| one == at)
-        };
         let undrawn = if follows {
             at > 0 && self.is_unknown(at - 1)
         } else {
             // An unknown word before a known thing may only describe it: the car of "a red plaid car" is red.
-            self.is_unknown(end) && !drawn(end + 1)
+            self.is_unknown(end) && mentions.iter().all(|one| items[one.item].at != end + 1)
         };
         undrawn.then_some(Owner::Undrawn)
     }

@@ -178,9 +178,12 @@ pub(crate) fn shapes(language: Language, text: &str, taken: bool) -> Vec<String>
     for item in &mut items {
         item.denied |= taken;
     }
-    let asks =
-        |(index, item): (usize, &Item)| is_shape(&items, index).then(|| item.written.clone());
-    items.iter().enumerate().filter_map(asks).collect()
+    items
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| is_shape(&items, *index))
+        .map(|(_, item)| item.written.clone())
+        .collect()
 }
 
 fn is_shape(items: &[Item], index: usize) -> bool {

@@ -341,13 +341,10 @@ pub(super) fn meanings(key: &str) -> Vec<Meaning> {
         .map(|part| {
             let concept = CONCEPTS.iter().find(|(name, _)| *name == part);
             concept.map(|(_, meaning)| *meaning).or_else(|| {
-                let named = |subject: &&Subject| {
-                    subject.facts().noun.to_lowercase().replace(' ', "-") == part
-                };
                 Subject::ALL
                     .iter()
-                    .find(named)
                     .copied()
+                    .find(|one| one.facts().noun.to_lowercase().replace(' ', "-") == part)
                     .map(Meaning::Subject)
             })
         })

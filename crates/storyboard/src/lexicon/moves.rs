@@ -7,7 +7,7 @@ use crate::subject::Act;
 
 /// Maximum number of tokens between a verb and its direction.
 const NEAR: usize = 5;
-/// The same for verbs that subjects do too.
+/// Maximum number of tokens for verbs that subjects do too.
 const NEXT: usize = 1;
 
 fn way_of(item: &Item) -> Option<Way> {

@@ -175,9 +175,10 @@ fn stands_alone(items: &[Item], index: usize) -> bool {
 /// Sets the shot's hour from the first one named; a later one can be the hour that it turns into.
 fn take_hour(reading: &mut Reading, items: &[Item], index: usize, hour: Hour) {
     // "Stars" and "neon" only imply the night; "sunset" is an hour.
-    let named =
-        |meaning: &Meaning| matches!(meaning, Meaning::Hour(_) | Meaning::Subject(Subject::Sun));
-    let implied = !items[index].meanings.iter().all(named);
+    let implied = !items[index]
+        .meanings
+        .iter()
+        .all(|one| matches!(one, Meaning::Hour(_) | Meaning::Subject(Subject::Sun)));
     let Some(first) = reading.hour else {
         reading.hour = Some(hour);
         reading.implied = implied;

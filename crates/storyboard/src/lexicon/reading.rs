@@ -62,9 +62,9 @@ pub(crate) struct Hearing {
 /// The words that are not drawn as they say, as written.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Lost {
-    /// Nothing is drawn for these.
+    /// Words for which nothing is drawn.
     pub(crate) missed: Vec<String>,
-    /// Another thing is drawn for these: the word and the word for what is drawn.
+    /// Words for which another thing is drawn, with the word for that thing.
     pub(crate) near: Vec<(String, String)>,
     /// Styles, qualities and relations.
     pub(crate) styles: Vec<String>,

@@ -22,7 +22,7 @@ pub(super) struct Item {
     pub(super) at: usize,
     /// Number of its tokens.
     pub(super) count: usize,
-    /// As it was written.
+    /// Original spelling.
     pub(super) written: String,
     /// Empty for a sign that ends a clause.
     pub(super) meanings: Vec<Meaning>,
@@ -56,7 +56,7 @@ pub(super) struct Scan {
     pub(super) unknown: Vec<(String, usize)>,
     /// Styles and qualities in the same way.
     pub(super) styles: Vec<(String, usize)>,
-    /// Those of them that are parts of bodies, which can have a colour.
+    /// Entries of `styles` that are parts of bodies, which can have a colour.
     pub(super) parts: Vec<(String, usize)>,
 }
 
@@ -366,7 +366,7 @@ fn deny(items: &mut [Item]) {
 /// One word of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
-    /// In lower case.
+    /// Lower case.
     pub(super) text: String,
     /// As it was written.
     pub(super) written: String,

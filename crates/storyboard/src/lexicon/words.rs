@@ -50,7 +50,7 @@ struct Stem {
 #[derive(Default)]
 pub(super) struct Words {
     phrases: BTreeMap<String, Entry>,
-    /// By the stems of their words.
+    /// Phrases by the stems of their words.
     stems: BTreeMap<String, Stem>,
     small: Vec<String>,
     /// Words that follow a noun, in addition to the small ones.
@@ -119,9 +119,10 @@ impl Words {
         // All twelve at the first use of any: a Latin text asks six of them for its language
         // anyway.
         let all = ALL.get_or_init(|| {
-            let read =
-                |(language, file): &(Language, &str)| (*language, Self::read(*language, file));
-            FILES.iter().map(read).collect()
+            FILES
+                .iter()
+                .map(|(language, file)| (*language, Self::read(*language, file)))
+                .collect()
         });
         all.get(&language)
             .unwrap_or_else(|| NONE.get_or_init(Self::default))

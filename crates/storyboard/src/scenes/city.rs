@@ -64,8 +64,7 @@ pub(super) fn city(stage: &mut Stage<'_>) {
         (Lane::Pavement, 1.0),
     ] {
         let row = street.row(lane, height);
-        let here = |subject| lane_of(subject) == lane;
-        cast::stand(stage, &seats, &here, depth, &|_| row);
+        cast::stand(stage, &seats, &|one| lane_of(one) == lane, depth, &|_| row);
     }
     lamps(stage, street.foot);
 }
@@ -344,22 +343,22 @@ fn lamps(stage: &mut Stage<'_>, street: f32) {
 struct Street {
     /// Foot of the houses.
     foot: f32,
-    /// Where the road begins.
+    /// Row at which the road begins.
     kerb: f32,
-    /// Where the pavement in front begins, when somebody walks on it.
+    /// Row at which the pavement in front begins; `None` if no figure walks on it.
     near: Option<f32>,
 }
 
 /// The parts of a street.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
-    /// In the row of the houses.
+    /// The row of houses.
     House,
     Road,
     Pavement,
 }
 
-/// Where `subject` belongs.
+/// Lane of `subject`.
 fn lane_of(subject: Subject) -> Lane {
     let facts = subject.facts();
     match (subject, facts.body) {

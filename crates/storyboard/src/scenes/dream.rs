@@ -1,4 +1,5 @@
-//! What no words place: discs, ribbons and hills of pure colour, moving slowly.
+//! The scene of a prompt that names no place: discs, ribbons and hills of pure colour, moving
+//! slowly.
 
 use super::heavens::Orb;
 use super::layer::Heave;
@@ -10,7 +11,7 @@ use super::{Plane, Stage, cast};
 use crate::colour::{Rgb, smooth};
 use crate::lexicon::Mood;
 
-/// Harmonies that hold together unseen, used when the prompt names no colour.
+/// Sets of colours for prompts that name none.
 const HARMONIES: [[u32; 5]; 6] = [
     [0x26_3a5c, 0x4f_7a94, 0xe8_c9a0, 0xd9_7a5a, 0xf3_ead8],
     [0x3a_2a4c, 0x8a_5a84, 0xf0_b49a, 0xe4_6f6a, 0xfa_e6cc],

@@ -1,5 +1,5 @@
-//! What stands in the sky: sun and moon with its phases, rainbow, northern lights and shooting
-//! stars. The sky behind them is painted elsewhere.
+//! Lights in the sky: sun and moon with its phases, rainbow, northern lights and shooting stars.
+//! The sky behind them is painted elsewhere.
 
 use super::lightning::Lightning;
 use super::noise::cloudy;
@@ -13,10 +13,10 @@ use crate::subject::Subject;
 
 /// Sides of a moon's drawn limb.
 const LIMB: usize = 40;
-/// Where a crescent's inner edge bulges to, as a share of its radius.
+/// Bulge of a crescent's inner edge, as a share of its radius.
 const CRESCENT: f32 = 0.5;
 
-/// Where sun or moon stands, stage pixels.
+/// Position of sun or moon, stage pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Orb {
     pub(super) x: f32,
@@ -25,7 +25,8 @@ pub(super) struct Orb {
     pub(super) shows: bool,
 }
 
-/// Draws sun or moon at `orb`, as hour and words say, and the other one where both are named.
+/// Draws sun or moon at `orb`, as hour and words say, and also the other one if the words name
+/// both.
 pub(super) fn orbs(stage: &mut Stage<'_>, orb: Orb, horizon: f32) {
     let named = |subject: Subject| stage.reading.shows(subject);
     let (sun, moon) = (named(Subject::Sun), named(Subject::Moon));
@@ -114,7 +115,7 @@ fn sickle(orb: Orb) -> Vec<(f32, f32)> {
         .collect()
 }
 
-/// What weather puts into the sky above `horizon`, behind all land.
+/// Paints northern lights, shooting stars, rainbow and lightning above `horizon`, behind all land.
 pub(super) fn signs(stage: &mut Stage<'_>, horizon: f32, orb: Orb) {
     if stage.reading.has(Weather::Aurora) {
         aurora(stage, horizon);

@@ -123,7 +123,7 @@ pub(super) fn mountains(stage: &mut Stage<'_>) {
     pines_edge(stage);
 }
 
-/// A rolling slope with its upper edge near `base`; answers the crest.
+/// Paints a rolling slope with its upper edge near `base`, and returns the crest.
 pub(super) fn meadow(
     stage: &mut Stage<'_>,
     depth: f32,
@@ -468,7 +468,7 @@ fn mesas(stage: &mut Stage<'_>, horizon: f32) {
     );
 }
 
-/// A dune with a sharp crest line, lit on one side; answers its skyline.
+/// Paints a dune with a sharp crest, lit on one side, and returns its skyline.
 fn dune(stage: &mut Stage<'_>, base: f32, near: f32, orb: Orb) -> Crest {
     stage.rng.part("dune", near);
     let seed = stage.rng.next();

@@ -361,10 +361,10 @@ fn light(stage: &mut Stage<'_>, window: Window) {
     stage.particles(dust);
 }
 
-/// How much nearer than in the open the figures are: they stand before the furniture.
+/// Magnification of the figures compared with open scenes: they stand in front of the furniture.
 const NEARNESS: f32 = 1.4;
 
-/// Whether somebody in this scene is too large, or too lively, for a window sill, or too many are.
+/// Whether the figures of this scene are too large, too lively or too many for a window sill.
 fn needs_floor(stage: &Stage<'_>) -> bool {
     let lively = stage.reading.roles.iter().any(|role| {
         let moves = matches!(

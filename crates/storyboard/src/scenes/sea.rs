@@ -102,8 +102,7 @@ pub(super) fn lake(stage: &mut Stage<'_>) {
     cast::floaters(stage, pool, orb, &seats);
     let front = stage.height * 0.84;
     let ground = land::meadow(stage, 1.0, front, 0.04, 0.0);
-    let foot = |x: f32| ground(x) + unit * 0.034;
-    cast::stand(stage, &seats, &|_| true, 1.0, &foot);
+    cast::stand(stage, &seats, &|_| true, 1.0, &|x| ground(x) + unit * 0.034);
     land::grass(stage);
 }
 
@@ -279,8 +278,7 @@ fn beach(stage: &mut Stage<'_>, shore: f32, seats: &[cast::Seat]) {
         let second = smooth(0.007, 0.001, (below + 0.026).abs()) * 0.5;
         (foam, (first + second) * lace.clamp(0.0, 1.0) * 0.9)
     });
-    let ground = move |x| edge(x) + unit * 0.07;
-    cast::stand(stage, seats, &|_| true, 1.0, &ground);
+    cast::stand(stage, seats, &|_| true, 1.0, &|x| edge(x) + unit * 0.07);
 }
 
 /// A rocky point at one side (`true`: the right) that carries the lighthouse and the figures beside it.

@@ -9,7 +9,7 @@ use crate::colour::smooth;
 use crate::lexicon::{Framing, Hour, Weather};
 use crate::subject::Subject;
 
-/// Paints the sky down to `horizon` (stage pixels) and answers where the light comes from.
+/// Paints the sky down to `horizon` (stage pixels) and returns the position of the light.
 pub(super) fn sky(stage: &mut Stage<'_>, horizon: f32) -> Orb {
     stage.rng.part("sky", 0.0);
     let orb = place_orb(stage, horizon);
@@ -190,7 +190,7 @@ pub(super) fn bloom(stage: &mut Stage<'_>, orb: Orb, strength: f32) {
     });
 }
 
-/// Above a sea of clouds.
+/// Paints the view above a sea of clouds.
 pub(super) fn above(stage: &mut Stage<'_>) {
     let horizon = stage.height * 0.62;
     let orb = sky(stage, horizon);

@@ -1,5 +1,5 @@
-//! A table top seen close, with a kitchen or café out of focus behind it. Things stand on it; people and
-//! whatever else is large are behind it.
+//! A table top in close-up, with a kitchen or café out of focus behind it. Small things stand on
+//! it; people and other large subjects are behind it.
 
 use super::heavens::Orb;
 use super::noise::cloudy;
@@ -11,7 +11,7 @@ use super::{Plane, Stage, cast, room};
 use crate::colour::{Rgb, smooth};
 use crate::lexicon::{Hour, Weather};
 
-/// How much nearer than in other scenes the camera is.
+/// Magnification compared with other scenes.
 const NEARNESS: f32 = 1.5;
 const WOODS: [u32; 4] = [0x9a_6a42, 0x7a_5034, 0xb8_8a5c, 0x8a_5c48];
 /// Jars and boxes on the shelf behind.

@@ -48,7 +48,7 @@ pub(super) fn weather(stage: &mut Stage<'_>) {
     }
 }
 
-/// How hard the wind blows: what falls leans and travels by it.
+/// Strength of the wind, which tilts and carries rain, snow and leaves.
 fn wind(reading: &Reading) -> f32 {
     let strongest = [
         (Weather::Blizzard, 0.62),
@@ -75,7 +75,8 @@ fn shower(reading: &Reading) -> (f32, f32) {
     }
 }
 
-/// Leaves in autumn, petals in spring, where trees are; whether there were any.
+/// Paints falling leaves in autumn and petals in spring where trees grow, and returns whether it
+/// did.
 fn season(stage: &mut Stage<'_>, wind: f32) -> bool {
     let wooded = matches!(
         stage.place,

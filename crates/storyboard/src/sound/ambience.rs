@@ -1,5 +1,5 @@
-//! What a place sounds like: filtered noise for sea, rain, wind, fire, motors and city, crickets
-//! at night, birds by day. Levels glide from shot to shot; what happens once is not in here.
+//! The ambience of a place: filtered noise for sea, rain, wind, fire, motors and city, crickets at
+//! night, birds by day. Levels glide from shot to shot. Single events are not in here.
 
 use std::f32::consts::TAU;
 
@@ -14,7 +14,7 @@ use crate::scene::settled;
 use crate::script::Shot;
 use crate::subject::{Body, Stance, Subject};
 
-/// How loud each source is, 0.0 to 1.0 and a little more.
+/// Loudness of each source, 0.0 to about 1.5.
 #[derive(Clone, Copy, Debug, Default)]
 struct Levels {
     sea: f32,
@@ -29,7 +29,7 @@ struct Levels {
 }
 
 impl Levels {
-    /// Of a shot that is shown at that hour in that place.
+    /// Levels of a shot at that hour in that place.
     fn of(reading: &Reading, hour: Hour, place: Place) -> Self {
         let mut levels = Self::default();
         let night = matches!(hour, Hour::Night | Hour::Dusk);
@@ -147,7 +147,7 @@ struct Ear {
     rails: Low,
 }
 
-/// A shot as it is heard.
+/// A shot's levels and the sample at which they begin.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     /// Its first sample, and the one at which its picture began to move.
@@ -161,7 +161,7 @@ struct Part {
 pub(super) struct Ambience {
     plan: Vec<Part>,
     now: Levels,
-    /// How far the waves have run up, 0.0 to 1.0, for each ear.
+    /// How far the waves have run up the beach, 0.0 to 1.0, for each ear.
     surf: [f32; 2],
     ears: [Ear; 2],
     rng: Rng,
@@ -201,7 +201,7 @@ impl Ambience {
         }
     }
 
-    /// Left and right at sample `at`; samples are asked for in order.
+    /// Left and right at sample `at`. Call it for every sample in order.
     pub(super) fn sample(&mut self, at: usize) -> (f32, f32) {
         let rate = SAMPLE_RATE_HZ as f32;
         let here = self

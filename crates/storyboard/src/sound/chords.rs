@@ -8,7 +8,7 @@ use crate::lexicon::{Hour, Mood, Place};
 use crate::rng::Rng;
 use crate::script::Shot;
 
-/// A scale and the roots (scale steps) that a progression goes through.
+/// A scale, and the roots of a chord progression as steps of it.
 struct Mode {
     scale: [i32; 7],
     roots: [usize; 4],
@@ -138,7 +138,7 @@ impl Chords {
         }
     }
 
-    /// Left and right at sample `at`; samples are asked for in order.
+    /// Left and right at sample `at`. Call it for every sample in order.
     pub(super) fn sample(&mut self, at: usize) -> (f32, f32) {
         let at = at.cast_signed() as i64;
         // Tones are sorted by their beginning: each sample looks at the next one and at those that

@@ -1,5 +1,5 @@
-//! Sounds of what happens at a moment: thunder, steps, bangs, bells, crackle. It takes moments from
-//! the list that the picture takes them from, and decides none itself.
+//! Sounds of single events: thunder, steps, bangs, bells, crackle. Their times come from the list
+//! that the picture uses too; it decides none itself.
 
 use std::f32::consts::TAU;
 
@@ -24,7 +24,7 @@ pub(super) struct Foley {
 struct Voice {
     kind: Kind,
     from: usize,
-    /// Seconds until it is over.
+    /// Length, seconds.
     long_s: f32,
     /// Loudness for left and right.
     sides: [f32; 2],
@@ -38,16 +38,15 @@ struct Voice {
 impl Foley {
     pub(super) fn new(shots: &[Shot], job: &Job<'_>, rng: &Rng) -> Self {
         let (spec, fps) = (job.spec, job.clip.fps);
-        let heard = |shot: &Shot| {
+        let mut plan: Vec<(usize, Kind)> = Vec::new();
+        for shot in shots {
             let start = super::track::samples(shot.appears(), fps);
-            events(shot, &spec.prompt, spec.seed, fps)
-                .into_iter()
-                .map(move |event| {
-                    let after = (event.time_s * SAMPLE_RATE_HZ as f32) as usize;
-                    (start + after, event.kind)
-                })
-        };
-        let mut plan: Vec<(usize, Kind)> = shots.iter().flat_map(heard).collect();
+            let events = events(shot, &spec.prompt, spec.seed, fps);
+            plan.extend(events.into_iter().map(|event| {
+                let after = (event.time_s * SAMPLE_RATE_HZ as f32) as usize;
+                (start + after, event.kind)
+            }));
+        }
         plan.sort_by_key(|(at, _)| *at);
         Self {
             plan,
@@ -57,7 +56,7 @@ impl Foley {
         }
     }
 
-    /// Left and right at sample `at`; samples are asked for in order.
+    /// Left and right at sample `at`. Call it for every sample in order.
     pub(super) fn sample(&mut self, at: usize) -> (f32, f32) {
         while let Some((_, kind)) = self.plan.get(self.next).filter(|(from, _)| *from <= at) {
             // Flashes have no sound of their own and are passed over.
@@ -84,7 +83,7 @@ impl Foley {
     }
 }
 
-/// How long a sound lasts; 0.0 for what only the picture shows.
+/// Length of a sound, seconds; 0.0 for events that are only visible.
 fn long_s(kind: Kind) -> f32 {
     match kind {
         Kind::Flash(_) => 0.0,

@@ -1,6 +1,6 @@
-//! The sound of a clip, in step with the frames: the caller's own where there is any; silence
-//! where the words ask for it; else soft chords from mood and hour, the ambience of each shot's
-//! place, and what happens in it, made from the seed. Nothing fades unasked, so that clips join.
+//! The sound of a clip, in step with the frames: the caller's own if there is any; silence if the
+//! words ask for it; otherwise soft chords from mood and hour, the ambience of each shot's place,
+//! and its events, made from the seed. It adds no fades of its own, so that clips join.
 
 mod ambience;
 mod chords;
@@ -18,7 +18,7 @@ pub(crate) use track::Track;
 use track::ease;
 pub(crate) use track::samples;
 
-/// No sample is louder.
+/// Maximum absolute value of a sample.
 const PEAK: f32 = 0.7;
 /// Ramp at both ends against clicks, seconds.
 const RAMP_S: f32 = 0.006;
@@ -30,12 +30,13 @@ pub(crate) enum Sound {
     Bed(Box<Bed>),
     /// The caller's own.
     Laid(Track),
-    /// Zeros, as many as are asked for: how many there were, and the last of them.
+    /// Zeros: samples returned so far, and the buffer of the last ones.
     Silence(usize, Vec<f32>),
 }
 
 impl Sound {
-    /// The references where there are any, else what the words of `shots` ask for.
+    /// The caller's references if there are any, otherwise the sound that the words of `shots` ask
+    /// for.
     pub(crate) fn new(job: &Job<'_>, shots: &[Shot]) -> Self {
         let clip = job.clip;
         if let Some(track) = Track::lay(&job.materials.audios, samples(clip.frames, clip.fps)) {
@@ -47,8 +48,8 @@ impl Sound {
         Self::Bed(Box::new(Bed::new(job, shots)))
     }
 
-    /// What belongs to the next frame, up to the first `end` samples of each channel:
-    /// interleaved stereo.
+    /// Samples of the next frame, up to the first `end` samples of each channel: interleaved
+    /// stereo.
     pub(crate) fn until(&mut self, end: usize) -> &[f32] {
         match self {
             Self::Bed(bed) => bed.until(end),
@@ -62,10 +63,10 @@ impl Sound {
     }
 }
 
-/// Chords, ambience and events, made as they are asked for.
+/// Chords, ambience and events, synthesised sample by sample as the frames advance.
 #[derive(Debug)]
 pub(crate) struct Bed {
-    /// `None` when the words want no music.
+    /// `None` if the words exclude music.
     chords: Option<Chords>,
     ambience: Ambience,
     foley: Foley,

@@ -11,7 +11,7 @@ const JOIN: usize = SAMPLE_RATE_HZ as usize / 25;
 const RAMP: usize = SAMPLE_RATE_HZ as usize / 40;
 const STEREO: usize = CHANNELS as usize;
 
-/// Sound that is laid out before the clip begins: at most a clip's worth, a few megabytes.
+/// Sound laid out before the clip begins: as long as the clip, a few megabytes.
 #[derive(Debug)]
 pub(crate) struct Track {
     pcm: Vec<f32>,
@@ -19,7 +19,7 @@ pub(crate) struct Track {
 }
 
 impl Track {
-    /// Lays `sounds` over `samples` samples of each channel; `None` when there is nothing to lay.
+    /// Lays `sounds` over `samples` samples of each channel; `None` if all of them are empty.
     pub(crate) fn lay(sounds: &[Sound], samples: usize) -> Option<Self> {
         let heard: Vec<&[f32]> = sounds
             .iter()

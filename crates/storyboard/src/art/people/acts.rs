@@ -193,7 +193,7 @@ fn dance(build: &Build, m: &Moment) -> Posture {
 
 // Postures of standing people with busy hands: eat, wave, play, read, open.
 
-/// From 0.0 to 1.0 and back, smoothly.
+/// Rises from 0.0 to 1.0 and falls back, smoothly.
 fn pulse(t: f32, hz: f32) -> f32 {
     0.5 - 0.5 * (t * hz * TAU).cos()
 }

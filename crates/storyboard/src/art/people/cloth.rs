@@ -74,7 +74,7 @@ impl Outline {
         path.finish()
     }
 
-    /// From the front to the back.
+    /// Ends of the hem, front and back.
     fn hem(&self) -> [(f32, f32); 2] {
         let ([.., front], [back, ..]) = (self.front, self.back);
         [front, back]

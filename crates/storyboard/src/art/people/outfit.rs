@@ -23,7 +23,7 @@ pub(super) enum Tint {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Outfit {
     pub(super) build: Build,
-    /// On the chest, and on the back behind everything.
+    /// Drawings on the chest, and on the back behind everything.
     pub(super) torso: &'static str,
     pub(super) back: &'static str,
     /// Upper arm and forearm.
@@ -38,7 +38,7 @@ pub(super) struct Outfit {
     pub(super) hair_tint: Tint,
     pub(super) hat: &'static str,
     pub(super) face: &'static [&'static str],
-    /// In the far hand, upright.
+    /// Thing in the far hand, upright.
     pub(super) held: &'static str,
 }
 

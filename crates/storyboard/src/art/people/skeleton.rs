@@ -72,7 +72,7 @@ impl Bone {
 /// All bones of a posed body. Of two limbs, the near one comes first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Skeleton {
-    /// From the body's coordinates into the square.
+    /// Transform from the body's coordinates into the square.
     pub(super) whole: Transform,
     pub(super) pelvis: (f32, f32),
     pub(super) torso: Bone,
@@ -276,7 +276,7 @@ const UPPER_ARM: f32 = 12.2;
 const FOREARM: f32 = 13.0;
 const THIGH: f32 = 17.5;
 const SHIN: f32 = 16.5;
-/// From the ankle down to the sole.
+/// Height of the ankle above the sole.
 const FOOT: f32 = 3.0;
 const GROUND: f32 = 98.0;
 /// Half of the distance between the hips, which the view from the side shortens.

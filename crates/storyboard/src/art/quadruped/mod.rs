@@ -375,7 +375,7 @@ fn leap(figure: &mut Figure, frame: &Frame, t: f32) {
     }
 }
 
-/// How far a trunk sinks until its belly is on the ground.
+/// Distance that a trunk sinks until its belly is on the ground.
 fn depth(frame: &Frame) -> f32 {
     GROUND - frame.belly.1 - 0.5
 }
@@ -416,7 +416,7 @@ fn sit(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
     }
 }
 
-/// On its belly, legs folded.
+/// Lays it on its belly, legs folded.
 fn lie(figure: &mut Figure, frame: &Frame) {
     figure.sunk = depth(frame);
     figure.feet = [Foot::Folded; 4];
@@ -426,7 +426,7 @@ fn lie(figure: &mut Figure, frame: &Frame) {
     }
 }
 
-/// How far a neck is lowered in sleep, degrees.
+/// Maximum lowering of the neck in sleep, degrees.
 const DROOP_MAX: f32 = 44.0;
 
 fn sleep(figure: &mut Figure, frame: &Frame, habit: &Habit, t: f32) {
@@ -476,7 +476,7 @@ fn lowered(figure: &Figure, frame: &Frame, row: f32, level: f32) -> f32 {
         })
 }
 
-/// How far a lowered head turns back, as a share of the neck's turn.
+/// Backward turn of a lowered head, as a share of the neck's turn.
 const LEVEL: f32 = 0.36;
 
 /// Head down, chewing, now and then a look up.
@@ -541,7 +541,7 @@ fn dance(figure: &mut Figure, frame: &Frame, t: f32) {
     }
 }
 
-/// Up to its shoulders in water, with paddling legs.
+/// Swims up to its shoulders in water, with paddling legs.
 fn paddle(figure: &mut Figure, frame: &Frame, t: f32) {
     let leg = frame.leg();
     figure.shift.1 = GROUND - (frame.belly.1 + frame.neck.1) * 0.5 + 1.5 * (t * 1.6).sin();
@@ -559,7 +559,7 @@ fn paddle(figure: &mut Figure, frame: &Frame, t: f32) {
 // The habits of each animal: how it runs, sits and sleeps, and how low its mouth reaches. One row
 // for each kind that differs from a hoofed animal.
 
-/// How an animal sits.
+/// Way in which an animal sits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sit {
     /// On its haunches, fore legs straight.
@@ -572,7 +572,7 @@ enum Sit {
     Always,
 }
 
-/// How an animal sleeps.
+/// Way in which an animal sleeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sleep {
     /// Curled up with its tail around it: the part `curl` replaces body and legs.

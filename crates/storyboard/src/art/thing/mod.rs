@@ -392,7 +392,7 @@ fn clock(m: &Moment, part: &str) -> Pose {
     }
 }
 
-/// The sand of an hourglass: the areas of both heaps have a constant sum.
+/// The sand of an hourglass: the area of the upper heap falls evenly, and the lower one grows.
 fn hourglass(m: &Moment, part: &str) -> Pose {
     let run = 0.04 + 0.93 * m.share;
     match part {

@@ -320,7 +320,7 @@ fn put(stage: &mut Stage<'_>, seat: &Seat, at: (f32, f32), depth: f32, way: Way)
     stage.actor(actor);
 }
 
-/// How far a subject bobs, in its own sizes, and how far it rocks, in degrees.
+/// Bobbing of a subject, in its own sizes, and rocking, degrees.
 fn swing(subject: Subject, act: Act, group: Group) -> (f32, f32) {
     match (subject, subject.facts().body, group) {
         (Subject::Balloon | Subject::ToyBalloon | Subject::Airship, ..) => (0.02, 2.4),
@@ -450,12 +450,12 @@ struct Way {
 }
 
 impl Way {
-    /// How far it goes to the right in the whole shot.
+    /// Distance to the right over the whole shot, pixels.
     fn along(&self) -> f32 {
         self.speed.0 * self.seconds
     }
 
-    /// How far it goes down.
+    /// Distance down over the whole shot, pixels.
     fn climb(&self) -> f32 {
         self.speed.1 * self.seconds
     }

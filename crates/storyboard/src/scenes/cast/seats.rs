@@ -13,8 +13,8 @@ const ROWS_DEEP: f32 = 0.1;
 /// Share of the frame's width that the figures of one group may fill.
 const FILL: f32 = 0.8;
 
-/// The size of `subject` in stage units: things and flowers that are large when they are seen alone keep a
-/// likely size beside people, animals, trees and houses.
+/// Size of `subject` in stage units. Things and flowers are drawn large if they are alone, and in
+/// proportion beside people, animals, trees and houses.
 fn beside(stage: &Stage<'_>, subject: Subject) -> f32 {
     let facts = subject.facts();
     let blooms = |one: Subject| {
@@ -70,8 +70,8 @@ fn fit(stage: &Stage<'_>, role: &Role) -> f32 {
     wish.min(stage.width * 0.8).min(stage.height * 0.66)
 }
 
-/// Where the first three figures of a group stand, as shares of the width: a fourth makes all of them
-/// close up.
+/// Columns of up to three figures of a group, as shares of the width. Larger groups are spaced
+/// evenly instead.
 const SLOTS: [f32; 3] = [0.37, 0.72, 0.13];
 
 /// The figures of one group with their places. A removed role keeps an empty place during the layout.
@@ -119,8 +119,8 @@ pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
     made
 }
 
-/// Whether the row of these figures is mirrored because the words say what stands at the left: the first of two stands
-/// there unless it is, and one alone stands left of the middle unless it is.
+/// Whether this row of figures must be mirrored because the words name the figure on the left.
+/// Unmirrored, the first of two figures stands on the left, and a single one left of the middle.
 fn asked_side(stage: &Stage<'_>, seats: &[Seat]) -> Option<bool> {
     let (left, _) = stage.reading.order?;
     seats.first().map(|seat| seat.role.subject != left)
