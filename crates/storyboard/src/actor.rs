@@ -222,12 +222,8 @@ const FLAT: f32 = 0.15;
 fn shade(canvas: &mut Canvas, at: (f32, f32), half: f32, strength: f32) {
     let half = half.max(1.0);
     let tall = (half * FLAT).max(1.0);
-    let span = |middle: f32, reach: f32, size: usize| {
-        let from = (middle - reach).floor().max(0.0) as usize;
-        from..((middle + reach).ceil().max(0.0) as usize).min(size)
-    };
-    let columns = span(at.0, half, canvas.width);
-    for y in span(at.1, tall, canvas.height) {
+    let columns = pixel_span(at.0, half, canvas.width);
+    for y in pixel_span(at.1, tall, canvas.height) {
         let v = (y as f32 + 0.5 - at.1) / tall;
         for (pixel, x) in canvas.row(y)[..columns.end * 4]
             .as_chunks_mut::<4>()
@@ -245,6 +241,12 @@ fn shade(canvas: &mut Canvas, at: (f32, f32), half: f32, strength: f32) {
             }
         }
     }
+}
+
+/// Pixels of a side of `size` within `reach` of `middle`.
+fn pixel_span(middle: f32, reach: f32, size: usize) -> std::ops::Range<usize> {
+    let from = (middle - reach).floor().max(0.0) as usize;
+    from..((middle + reach).ceil().max(0.0) as usize).min(size)
 }
 
 #[cfg(test)]

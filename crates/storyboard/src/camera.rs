@@ -1,6 +1,7 @@
 //! Camera moves: one eased path per shot, which never shows more than the planes hold; and the camera at
 //! one instant, which places each plane by its depth. A pulse moves it in step with a sound. It draws nothing.
 
+use super::colour::lerp;
 use super::lexicon::{Framing, Motion, Reading};
 use super::rng::Rng;
 
@@ -87,13 +88,12 @@ impl Move {
     /// View `time_s` into a shot of `length_s`.
     pub(crate) fn at(&self, time_s: f32, length_s: f32, unit: f32, centre: (f32, f32)) -> View {
         let share = ease((time_s / length_s.max(0.1)).clamp(0.0, 1.0));
-        let blend = |a: f32, b: f32| a + (b - a) * share;
         View {
             pan: (
-                blend(self.pan_from.0, self.pan_to.0) * unit,
-                blend(self.pan_from.1, self.pan_to.1) * unit,
+                lerp(self.pan_from.0, self.pan_to.0, share) * unit,
+                lerp(self.pan_from.1, self.pan_to.1, share) * unit,
             ),
-            zoom: blend(self.zoom_from, self.zoom_to),
+            zoom: lerp(self.zoom_from, self.zoom_to, share),
             centre,
             pixels: 1.0,
             time_s,

@@ -63,16 +63,13 @@ fn edited(spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> 
 }
 
 fn inputs(spec: &VideoSpec, materials: &Materials, features: &Features) -> Result<(), EngineError> {
-    let whole = |picture: &Picture| {
-        picture.size.pixels() > 0 && picture.rgb.len() as u64 == picture.size.pixels() * 3
-    };
     match &spec.inputs {
         Inputs::Text => Ok(()),
         Inputs::Frames { last, .. } => {
-            if !materials.first_frame.as_ref().is_some_and(whole) {
+            if !materials.first_frame.as_ref().is_some_and(is_whole) {
                 return Err(missing("the first frame"));
             }
-            if last.is_some() && !materials.last_frame.as_ref().is_some_and(whole) {
+            if last.is_some() && !materials.last_frame.as_ref().is_some_and(is_whole) {
                 return Err(missing("the last frame"));
             }
             Ok(())
@@ -83,7 +80,7 @@ fn inputs(spec: &VideoSpec, materials: &Materials, features: &Features) -> Resul
             {
                 return Err(unsupported("so many references"));
             }
-            if materials.images.len() != images.len() || !materials.images.iter().all(whole) {
+            if materials.images.len() != images.len() || !materials.images.iter().all(is_whole) {
                 return Err(missing("a reference image"));
             }
             let heard = materials.audios.iter().all(|sound| sound.pcm.len() >= 2);
@@ -93,6 +90,11 @@ fn inputs(spec: &VideoSpec, materials: &Materials, features: &Features) -> Resul
             Ok(())
         }
     }
+}
+
+/// Whether a picture has all of its pixels.
+fn is_whole(picture: &Picture) -> bool {
+    picture.size.pixels() > 0 && picture.rgb.len() as u64 == picture.size.pixels() * 3
 }
 
 /// Frames per second of every clip but an edit, which keeps its source's.

@@ -77,11 +77,10 @@ impl Rgb {
     /// `self` at 0.0, `other` at 1.0.
     pub(crate) fn mix(self, other: Self, share: f32) -> Self {
         let (a, b) = (self.lab(), other.lab());
-        let blend = |a: f32, b: f32| a + (b - a) * share;
         Lab {
-            l: blend(a.l, b.l),
-            a: blend(a.a, b.a),
-            b: blend(a.b, b.b),
+            l: lerp(a.l, b.l, share),
+            a: lerp(a.a, b.a, share),
+            b: lerp(a.b, b.b, share),
         }
         .rgb()
     }
@@ -89,11 +88,10 @@ impl Rgb {
     /// Like [`Rgb::mix`], but linear between the sRGB signals: cheap enough for every row of every
     /// frame.
     pub(crate) fn mix_plain(self, other: Self, share: f32) -> Self {
-        let blend = |a: f32, b: f32| a + (b - a) * share;
         Self {
-            r: blend(self.r, other.r),
-            g: blend(self.g, other.g),
-            b: blend(self.b, other.b),
+            r: lerp(self.r, other.r, share),
+            g: lerp(self.g, other.g, share),
+            b: lerp(self.b, other.b, share),
         }
     }
 
@@ -121,13 +119,12 @@ impl Rgb {
     /// Its own lightness, nudged, with the hue of `tint`.
     pub(crate) fn tinted(self, tint: Self, share: f32) -> Self {
         let (own, goal) = (self.lab(), tint.lab());
-        let blend = |a: f32, b: f32| a + (b - a) * share;
         // A third of the lightness only: a blue meadow at night stays as dark as it was.
-        let l = blend(own.l, own.l + (goal.l - own.l) * 0.35);
+        let l = lerp(own.l, own.l + (goal.l - own.l) * 0.35, share);
         Lab {
             l,
-            a: blend(own.a, goal.a),
-            b: blend(own.b, goal.b),
+            a: lerp(own.a, goal.a, share),
+            b: lerp(own.b, goal.b, share),
         }
         .rgb()
     }
@@ -150,9 +147,23 @@ impl Rgb {
 
     /// Components as 15-bit numbers, 255 being 32,640.
     pub(crate) fn fixed(self) -> [u16; 4] {
-        let fix = |c: f32| (c.clamp(0.0, 1.0) * 32_640.0) as u16;
-        [fix(self.r), fix(self.g), fix(self.b), 0]
+        [
+            fixed_part(self.r),
+            fixed_part(self.g),
+            fixed_part(self.b),
+            0,
+        ]
     }
+}
+
+/// A component with 15 bits.
+fn fixed_part(c: f32) -> u16 {
+    (c.clamp(0.0, 1.0) * 32_640.0) as u16
+}
+
+/// `a` at share 0.0, `b` at 1.0.
+pub(crate) fn lerp(a: f32, b: f32, share: f32) -> f32 {
+    a + (b - a) * share
 }
 
 /// Smooth step from 0 at `low` to 1 at `high`.

@@ -154,17 +154,21 @@ impl Reel {
 
     /// Next frame.
     pub(crate) fn next(&mut self) -> Result<Vec<u8>, EngineError> {
-        let failed = |what: &str| EngineError::Failed(format!("the source video {what}"));
         let rgb = self
             .playback
             .next_frame()?
-            .ok_or_else(|| failed("ended early"))?;
+            .ok_or_else(|| source_error("ended early"))?;
         if rgb.len() == self.frame_bytes {
             Ok(rgb)
         } else {
-            Err(failed("changed its size"))
+            Err(source_error("changed its size"))
         }
     }
+}
+
+/// Error about the source video.
+fn source_error(what: &str) -> EngineError {
+    EngineError::Failed(format!("the source video {what}"))
 }
 
 #[cfg(test)]

@@ -194,15 +194,17 @@ fn others(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mut
 
 /// Brightness of a flash `since_s` after it began, 0.0 to 1.0.
 pub(crate) fn glow(since_s: f32) -> f32 {
-    let stroke = |since: f32| {
-        if since < 0.0 {
-            0.0
-        } else {
-            (-since / GLOW_S).exp()
-        }
-    };
     // A flash and its restrike, as most real ones have.
-    stroke(since_s).max(0.75 * stroke(since_s - AGAIN_S))
+    stroke_brightness(since_s).max(0.75 * stroke_brightness(since_s - AGAIN_S))
+}
+
+/// Brightness of one stroke `since` seconds after it began.
+fn stroke_brightness(since: f32) -> f32 {
+    if since < 0.0 {
+        0.0
+    } else {
+        (-since / GLOW_S).exp()
+    }
 }
 
 #[cfg(test)]

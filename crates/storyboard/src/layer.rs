@@ -117,18 +117,22 @@ impl Layer {
 /// Drops the empty rows of `texels: [height][width][4] u8` at the top, except one, and at the
 /// bottom. Returns the number removed at the top.
 fn trim(texels: &mut Vec<u8>, width: usize) -> usize {
-    let shows = |row: &[u8]| row.as_chunks::<4>().0.iter().any(|texel| texel[3] != 0);
     let stride = width * 4;
     let height = texels.len() / stride;
-    let first = texels.chunks_exact(stride).position(shows);
+    let first = texels.chunks_exact(stride).position(has_ink);
     // One clear row stays above: rows are blended with their neighbours, and the upper edge fades
     // into it.
     let first = first.unwrap_or(height).saturating_sub(1);
-    let last = texels.chunks_exact(stride).rposition(shows);
+    let last = texels.chunks_exact(stride).rposition(has_ink);
     texels.truncate(last.map_or(first, |at| at + 1) * stride);
     texels.drain(..first * stride);
     texels.shrink_to_fit();
     first
+}
+
+/// Whether any texel of a row is not clear.
+fn has_ink(row: &[u8]) -> bool {
+    row.as_chunks::<4>().0.iter().any(|texel| texel[3] != 0)
 }
 
 /// A layer under one camera view, ready to be drawn row by row.

@@ -138,18 +138,14 @@ impl Lightning {
         let map = view.map(DEPTH);
         let all = || strike.bolt.iter().flatten();
         let reach = self.unit * 0.02;
-        let side = |low: f32, high: f32, most: usize| {
-            let from = (low.floor().max(0.0) as usize).min(most);
-            (from, (high.ceil().max(0.0) as usize).clamp(from, most))
-        };
         let least = |part: fn(&(f32, f32)) -> f32| all().map(part).fold(f32::MAX, f32::min) - reach;
         let most = |part: fn(&(f32, f32)) -> f32| all().map(part).fold(f32::MIN, f32::max) + reach;
-        let (left, right) = side(
+        let (left, right) = pixel_range(
             map.x(least(|point| point.0)),
             map.x(most(|point| point.0)),
             canvas.width,
         );
-        let (top, bottom) = side(
+        let (top, bottom) = pixel_range(
             map.y(least(|point| point.1)),
             map.y(most(|point| point.1)),
             canvas.height,
@@ -177,6 +173,12 @@ impl Lightning {
             lay_over(&mut canvas.row(y)[left * 4..right * 4], &line);
         }
     }
+}
+
+/// Pixels of a side of `most` between `low` and `high`.
+fn pixel_range(low: f32, high: f32, most: usize) -> (usize, usize) {
+    let from = (low.floor().max(0.0) as usize).min(most);
+    (from, (high.ceil().max(0.0) as usize).clamp(from, most))
 }
 
 /// Adds light, never beyond white; `share` in 32,768ths.

@@ -144,7 +144,6 @@ impl Particles {
     fn place(&self, speck: &Speck, t: f32) -> (f32, f32, f32) {
         let [left, top, right, bottom] = self.area;
         let (width, height) = (right - left, bottom - top);
-        let wrap = |v: f32| v.rem_euclid(1.0);
         let (speed, sideways) = match self.mark {
             Mark::Rain => (1.05 + 0.5 * speck.near, self.wind * 0.9),
             Mark::Snow => (0.035 + 0.06 * speck.near, self.wind * (0.3 + speck.near)),
@@ -170,8 +169,12 @@ impl Particles {
         };
         let x = speck.x + sideways * t * per_unit + dx;
         let y = speck.y + speed * t * self.unit / height.max(1.0) + dy;
-        let x = if sideways == 0.0 { x } else { wrap(x) };
-        let y = if speed == 0.0 { y } else { wrap(y) };
+        let x = if sideways == 0.0 {
+            x
+        } else {
+            x.rem_euclid(1.0)
+        };
+        let y = if speed == 0.0 { y } else { y.rem_euclid(1.0) };
         // Marks that wrap around fade at the ends of their way, so that none pops.
         let fade = if speed == 0.0 || self.mark == Mark::Rain {
             1.0

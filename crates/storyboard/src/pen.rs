@@ -32,23 +32,21 @@ impl Ink {
 }
 
 fn color(rgb: Rgb, alpha: f32) -> Color {
-    let unit = |value: f32| value.clamp(0.0, 1.0);
     Color::from_rgba(unit(rgb.r), unit(rgb.g), unit(rgb.b), unit(alpha)).unwrap_or(Color::BLACK)
 }
 
+/// A value between 0.0 and 1.0.
+fn unit(value: f32) -> f32 {
+    value.clamp(0.0, 1.0)
+}
+
 fn shader(ink: Ink) -> Option<Shader<'static>> {
-    let stops = |a: (Rgb, f32), b: (Rgb, f32)| {
-        vec![
-            GradientStop::new(0.0, color(a.0, a.1)),
-            GradientStop::new(1.0, color(b.0, b.1)),
-        ]
-    };
     match ink {
         Ink::Flat(rgb, alpha) => Some(Shader::SolidColor(color(rgb, alpha))),
         Ink::Line([a, b]) => LinearGradient::new(
             Point::from_xy(a.0, a.1),
             Point::from_xy(b.0, b.1),
-            stops((a.2, a.3), (b.2, b.3)),
+            gradient_stops((a.2, a.3), (b.2, b.3)),
             SpreadMode::Pad,
             Transform::identity(),
         ),
@@ -57,11 +55,19 @@ fn shader(ink: Ink) -> Option<Shader<'static>> {
             0.0,
             Point::from_xy(x, y),
             radius.max(0.01),
-            stops(inner, outer),
+            gradient_stops(inner, outer),
             SpreadMode::Pad,
             Transform::identity(),
         ),
     }
+}
+
+/// The two ends of a gradient.
+fn gradient_stops(a: (Rgb, f32), b: (Rgb, f32)) -> Vec<GradientStop> {
+    vec![
+        GradientStop::new(0.0, color(a.0, a.1)),
+        GradientStop::new(1.0, color(b.0, b.1)),
+    ]
 }
 
 /// A plane and the way from stage coordinates onto it.
@@ -193,10 +199,7 @@ pub(crate) fn smooth(points: &[(f32, f32)]) -> Option<Path> {
     for index in 0..count {
         let at = |offset: usize| points[(index + offset + count - 1) % count];
         let (before, from, to, after) = (at(0), at(1), at(2), at(3));
-        // The control points of a Catmull-Rom segment lie a sixth of the chord between the
-        // neighbours away from its ends.
-        let lean = |a: (f32, f32), b: (f32, f32)| ((b.0 - a.0) / 6.0, (b.1 - a.1) / 6.0);
-        let (out, into) = (lean(before, to), lean(from, after));
+        let (out, into) = (sixth_of_chord(before, to), sixth_of_chord(from, after));
         path.cubic_to(
             from.0 + out.0,
             from.1 + out.1,
@@ -208,4 +211,10 @@ pub(crate) fn smooth(points: &[(f32, f32)]) -> Option<Path> {
     }
     path.close();
     path.finish()
+}
+
+fn sixth_of_chord(a: (f32, f32), b: (f32, f32)) -> (f32, f32) {
+    // The control points of a Catmull-Rom segment lie a sixth of the chord between the
+    // neighbours away from its ends.
+    ((b.0 - a.0) / 6.0, (b.1 - a.1) / 6.0)
 }

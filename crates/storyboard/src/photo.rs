@@ -6,7 +6,7 @@ use kinora_engine::Picture;
 
 use super::camera::{Pulse, ease};
 use super::canvas::Canvas;
-use super::colour::{Rgb, smooth};
+use super::colour::{Rgb, lerp, smooth};
 use super::lexicon::{Framing, Motion, Reading};
 use super::noise::cloudy;
 use super::palette::Palette;
@@ -35,19 +35,17 @@ impl Look {
     }
 
     fn blend(self, other: Self, share: f32) -> Self {
-        let mix = |a: f32, b: f32| a + (b - a) * share;
         Self {
-            across: mix(self.across, other.across),
-            down: mix(self.down, other.down),
-            zoom: mix(self.zoom, other.zoom),
+            across: lerp(self.across, other.across, share),
+            down: lerp(self.down, other.down, share),
+            zoom: lerp(self.zoom, other.zoom, share),
         }
     }
 
     /// The way `(from, to)` for a picture that is shown whole: straight in or out, and gently,
     /// so that its surround stays even.
     pub(crate) fn straight((from, to): (Self, Self)) -> (Self, Self) {
-        let near = |look: Self| Self::new(0.0, 0.0, 1.0 + (look.zoom - 1.0) * 0.4);
-        let (from, to) = (near(from), near(to));
+        let (from, to) = (gentle(from), gentle(to));
         if from == to {
             (Self::REST, to)
         } else {
@@ -58,7 +56,6 @@ impl Look {
     /// The way `(from, to)` for a picture that is cut above and below: a little higher, where
     /// heads are.
     pub(crate) fn raised((from, to): (Self, Self)) -> (Self, Self) {
-        let higher = |look: Self| Self::new(look.across, look.down - 0.5, look.zoom);
         (higher(from), higher(to))
     }
 
@@ -108,6 +105,16 @@ impl Look {
             _ => (Self::REST, Self::new(side, tilt, near)),
         }
     }
+}
+
+/// The view moved up.
+fn higher(look: Look) -> Look {
+    Look::new(look.across, look.down - 0.5, look.zoom)
+}
+
+/// The middle of the picture, with less than half of the zoom.
+fn gentle(look: Look) -> Look {
+    Look::new(0.0, 0.0, 1.0 + (look.zoom - 1.0) * 0.4)
 }
 
 /// A picture with its camera.

@@ -206,9 +206,8 @@ fn lit(level: f32, gain: f32) -> f32 {
 /// The colours of each level of light, of luma 1.0: by how much the palette of the words leaves
 /// that of a plain day.
 fn tints(air: &Reading) -> Vec<[f32; 3]> {
-    let palette = |reading: &Reading, hour| Palette::new(reading, hour, &mut Rng::new(0));
-    let new = palette(air, air.hour.unwrap_or(Hour::Day));
-    let plain = palette(&Reading::default(), Hour::Day);
+    let new = palette_at(air, air.hour.unwrap_or(Hour::Day));
+    let plain = palette_at(&Reading::default(), Hour::Day);
     (0..=255)
         .map(|level: u8| {
             let share = f32::from(level) / 255.0;
@@ -222,6 +221,11 @@ fn tints(air: &Reading) -> Vec<[f32; 3]> {
             tint
         })
         .collect()
+}
+
+/// The palette of `reading` at `hour`, without chance.
+fn palette_at(reading: &Reading, hour: Hour) -> Palette {
+    Palette::new(reading, hour, &mut Rng::new(0))
 }
 
 /// The palette's colour for brightness `share`, with luma 1.0.

@@ -398,15 +398,14 @@ fn boundary(text: &str) -> (usize, usize, bool) {
 
 /// Joins neighbours until at most `room` pieces are left, shortest pairs first.
 fn gather(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
-    let length = |piece: &Piece| piece.text.chars().count();
     loop {
-        let pair =
-            (1..pieces.len()).min_by_key(|&at| length(&pieces[at - 1]) + length(&pieces[at]));
+        let pair = (1..pieces.len())
+            .min_by_key(|&at| character_count(&pieces[at - 1]) + character_count(&pieces[at]));
         // Fewer than eight characters are a heading or an exclamation, which deserves no shot of
         // its own even if there is room.
         let tiny = pieces
             .iter()
-            .any(|piece| length(piece) < 8 && !piece.listed);
+            .any(|piece| character_count(piece) < 8 && !piece.listed);
         let Some(at) = pair.filter(|_| pieces.len() > room || tiny) else {
             break;
         };
@@ -424,6 +423,10 @@ fn gather(mut pieces: Vec<Piece>, room: usize) -> Vec<Piece> {
         });
     }
     pieces
+}
+
+fn character_count(piece: &Piece) -> usize {
+    piece.text.chars().count()
 }
 
 #[cfg(test)]

@@ -26,7 +26,6 @@ const LISTED_MAX: usize = 20;
 /// The warnings of a request. `job` is its clip, `None` if it cannot be planned.
 pub(crate) fn of(spec: &VideoSpec, job: Option<&Job<'_>>, options: &Options) -> Vec<Warning> {
     let mut warnings = characters_not_set(spec, options);
-    let not_drawn = |message: String| Warning::new(WarningCode::NotDrawn, message);
     let language = language_of(&spec.prompt);
     match (&spec.inputs, job) {
         (Inputs::Frames { .. } | Inputs::References { .. }, _) if spec.edit.is_none() => {
@@ -40,6 +39,10 @@ pub(crate) fn of(spec: &VideoSpec, job: Option<&Job<'_>>, options: &Options) -> 
         (_, None) => {}
     }
     warnings
+}
+
+fn not_drawn(message: String) -> Warning {
+    Warning::new(WarningCode::NotDrawn, message)
 }
 
 /// The warnings of a clip painted from words alone.

@@ -288,7 +288,6 @@ fn peck(figure: &mut Figure, subject: Subject, t: f32) {
 /// The pose of the part `name`.
 fn part(figure: &Figure, name: &str) -> Pose {
     let air = figure.keeps == Keeps::Air;
-    let shown = |shown: bool| if shown { Pose::REST } else { Pose::HIDDEN };
     let leg = |nth: usize| figure.legs.map(|legs| legs[nth]);
     let grounded = figure.keeps == Keeps::Feet;
     match name {
@@ -302,7 +301,7 @@ fn part(figure: &Figure, name: &str) -> Pose {
             shift: (0.0, figure.sunk),
             ..Pose::REST
         },
-        "perch" => shown(matches!(figure.keeps, Keeps::Branch | Keeps::Feet)),
+        "perch" => Pose::shown_if(matches!(figure.keeps, Keeps::Branch | Keeps::Feet)),
         "trunk" => Pose::scaled(1.0, figure.breath),
         "neck" => Pose::turned(figure.neck),
         "head" => Pose::turned(figure.head),
@@ -341,7 +340,7 @@ fn part(figure: &Figure, name: &str) -> Pose {
         "foot-far" => leg(1).map_or(Pose::REST, |bend| Pose::turned(bend.foot)),
         "eye" if figure.asleep => Pose::HIDDEN,
         "eye" => Pose::scaled(1.0, figure.eye),
-        "lid" => shown(figure.asleep),
+        "lid" => Pose::shown_if(figure.asleep),
         _ => Pose::REST,
     }
 }

@@ -117,6 +117,11 @@ impl Pose {
         }
     }
 
+    /// At rest if `shown`, otherwise hidden.
+    pub(super) const fn shown_if(shown: bool) -> Self {
+        if shown { Self::REST } else { Self::HIDDEN }
+    }
+
     fn about(self, joint: (f32, f32)) -> Transform {
         Transform::from_translate(joint.0 + self.shift.0, joint.1 + self.shift.1)
             .pre_concat(Transform::from_rotate(self.degrees))

@@ -84,15 +84,19 @@ fn patch(skin: &mut [bool], cell: usize, columns: usize, rows: usize) -> Option<
     let is_face = (AREA.0..=AREA.1).contains(&area)
         && (SHAPE.0..=SHAPE.1).contains(&(across / down))
         && count as f32 >= FILLED * across * down;
-    let share = |at: usize, of: usize| at as f32 / of as f32;
     is_face.then(|| {
         [
-            share(left, columns),
-            share(top, rows),
-            share(right, columns),
-            share(bottom, rows),
+            ratio(left, columns),
+            ratio(top, rows),
+            ratio(right, columns),
+            ratio(bottom, rows),
         ]
     })
+}
+
+/// `at` as a share of `of`.
+fn ratio(at: usize, of: usize) -> f32 {
+    at as f32 / of as f32
 }
 
 #[cfg(test)]

@@ -163,27 +163,14 @@ impl Bound {
     /// languages), else the whole picture.
     fn colour(&mut self, items: &[Item], index: usize, colour: Rgb) {
         let (at, end) = (items[index].at, items[index].at + items[index].count);
-        let paintable = |item: &Item| {
-            !item.denied
-                && item.meanings.iter().any(|meaning| {
-                    matches!(
-                        meaning,
-                        Meaning::Subject(_)
-                            | Meaning::Heaven
-                            | Meaning::Ground
-                            | Meaning::Place(_)
-                            | Meaning::Hour(_)
-                    )
-                })
-        };
         let next_touches = items
             .get(index + 1)
-            .is_some_and(|item| item.at == end && paintable(item));
+            .is_some_and(|item| item.at == end && is_paintable(item));
         // "El faro rojo junto al mar": a thing just before wins over one farther behind.
         let touched = index
             .checked_sub(1)
             .filter(|before| items[*before].at + items[*before].count == at && !next_touches)
-            .filter(|before| paintable(&items[*before]));
+            .filter(|before| is_paintable(&items[*before]));
         // "A cat in blue", "猫是蓝色的".
         let before = || {
             let from = index.saturating_sub(3);
@@ -206,7 +193,7 @@ impl Bound {
                 (index + 1..items.len())
                     .take_while(|one| items[*one].at <= end + 3 && !items[*one].is_stop())
                     .take_while(|one| !matches!(items[*one].meanings[..], [Meaning::Colour(_)]))
-                    .find(|one| paintable(&items[*one]))
+                    .find(|one| is_paintable(&items[*one]))
             })
             .or_else(before);
         let Some(target) = target else {
@@ -349,6 +336,21 @@ impl Bound {
     }
 }
 
+/// Whether a colour can paint what the item names.
+fn is_paintable(item: &Item) -> bool {
+    !item.denied
+        && item.meanings.iter().any(|meaning| {
+            matches!(
+                meaning,
+                Meaning::Subject(_)
+                    | Meaning::Heaven
+                    | Meaning::Ground
+                    | Meaning::Place(_)
+                    | Meaning::Hour(_)
+            )
+        })
+}
+
 fn is_instrument(subject: Subject) -> bool {
     matches!(
         subject,
@@ -426,10 +428,6 @@ fn list(mentions: &mut Vec<Mention>, items: &[Item]) {
 
 /// The drawing of a player includes the guitar; a person at a piano stands without one.
 fn play(mentions: &mut Vec<Mention>) {
-    let plays = |one: &Mention| {
-        let act = one.role.act.unwrap_or(one.role.subject.facts().usual);
-        is_person(one) && act == Act::Play
-    };
     if !mentions.iter().any(plays) {
         return;
     }
@@ -445,6 +443,12 @@ fn play(mentions: &mut Vec<Mention>) {
             }
         }
     }
+}
+
+/// Whether a person makes music.
+fn plays(one: &Mention) -> bool {
+    let act = one.role.act.unwrap_or(one.role.subject.facts().usual);
+    is_person(one) && act == Act::Play
 }
 
 /// Puts a driver into the car and a rider onto the horse. A warning names combinations without a drawing.

@@ -346,22 +346,26 @@ fn drop_umbrella(reading: &mut Reading) {
 
 /// The usual place of the first subject that needs a certain one, else of the first that has one.
 fn home(roles: &[Role]) -> Option<Place> {
-    let at_home = |role: &Role| role.subject.home();
     let bound = roles.iter().find(|role| {
         matches!(role.subject.facts().stance, Stance::Floats | Stance::Swims)
             || role.subject.facts().body == Body::Building
     });
     let first = bound
-        .and_then(at_home)
-        .or_else(|| roles.iter().find_map(at_home))?;
+        .and_then(usual_place)
+        .or_else(|| roles.iter().find_map(usual_place))?;
     if first == Place::Table && !roles.iter().all(fits_table) {
         let other = roles
             .iter()
             .filter(|role| !fits_table(role))
-            .find_map(at_home);
+            .find_map(usual_place);
         return other.or(Some(Place::Room));
     }
     Some(first)
+}
+
+/// The place in which a role is at home.
+fn usual_place(role: &Role) -> Option<Place> {
+    role.subject.home()
 }
 
 fn fits_table(role: &Role) -> bool {

@@ -151,12 +151,9 @@ impl Reading {
         if self.weather.is_empty() && !moved {
             self.weather.clone_from(&other.weather);
         }
-        // Sun, moon and birds belong nowhere: a shot that names only these still shows the scene
-        // before.
-        let homely = |role: &&Role| role.subject.home().is_some();
-        if self.roles.iter().find(homely).is_none() && self.place.is_none() {
-            let homely = other.roles.iter().filter(homely);
-            self.roles.extend(homely.map(|role| Role {
+        if self.roles.iter().find(has_home).is_none() && self.place.is_none() {
+            let has_home = other.roles.iter().filter(has_home);
+            self.roles.extend(has_home.map(|role| Role {
                 inherited: true,
                 ..*role
             }));
@@ -216,19 +213,30 @@ impl Reading {
         if !known.contains(&Subject::Balloon) {
             return;
         }
-        let is_toy = |role: &Role| role.subject == Subject::ToyBalloon;
         if let Some(named) = self.role(Subject::Balloon).copied() {
             self.roles.retain(|role| {
-                !(is_toy(role)
+                !(is_toy_balloon(role)
                     && role.count == 1
                     && (role.colour.is_none() || role.colour == named.colour))
             });
             return;
         }
-        for role in self.roles.iter_mut().filter(|role| is_toy(role)) {
+        for role in self.roles.iter_mut().filter(|role| is_toy_balloon(role)) {
             role.subject = Subject::Balloon;
         }
     }
+}
+
+/// Whether a role is the balloon of a child.
+fn is_toy_balloon(role: &Role) -> bool {
+    role.subject == Subject::ToyBalloon
+}
+
+/// Whether a role is at home in a certain place.
+fn has_home(role: &&Role) -> bool {
+    // Sun, moon and birds belong nowhere: a shot that names only these still shows the scene
+    // before.
+    role.subject.home().is_some()
 }
 
 // The subjects that a text names, with their properties.

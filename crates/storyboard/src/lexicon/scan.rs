@@ -408,14 +408,6 @@ fn is_part(c: char) -> bool {
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut word = String::new();
-    // Hyphens and apostrophes belong to words only between letters: "'twas-" is "twas".
-    let flush = |word: &mut String, tokens: &mut Vec<Token>| {
-        let written = std::mem::take(word);
-        let written = written.trim_matches(['-', '\'', '’']);
-        if !written.is_empty() {
-            tokens.push(Token::of(written));
-        }
-    };
     for c in text.chars() {
         let stop = matches!(
             c,
@@ -437,13 +429,13 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
                 | '।'
         );
         if stop || c == '\n' {
-            flush(&mut word, &mut tokens);
+            flush_word(&mut word, &mut tokens);
             tokens.push(Token {
                 text: STOP.to_owned(),
                 ..Token::of("")
             });
         } else if is_unspaced(c) && c.is_alphanumeric() || c == '·' {
-            flush(&mut word, &mut tokens);
+            flush_word(&mut word, &mut tokens);
             tokens.push(Token {
                 unspaced: true,
                 ..Token::of(&c.to_string())
@@ -451,12 +443,22 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
         } else if is_part(c) {
             word.push(c);
         } else {
-            flush(&mut word, &mut tokens);
+            flush_word(&mut word, &mut tokens);
         }
     }
-    flush(&mut word, &mut tokens);
+    flush_word(&mut word, &mut tokens);
     end_words(&mut tokens);
     tokens
+}
+
+/// Ends the word that was being read.
+fn flush_word(word: &mut String, tokens: &mut Vec<Token>) {
+    // Hyphens and apostrophes belong to words only between letters: "'twas-" is "twas".
+    let written = std::mem::take(word);
+    let written = written.trim_matches(['-', '\'', '’']);
+    if !written.is_empty() {
+        tokens.push(Token::of(written));
+    }
 }
 
 /// Finds the ends of words in each run of characters without spaces.

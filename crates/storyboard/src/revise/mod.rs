@@ -74,9 +74,8 @@ impl Change {
     /// The words that are not drawn as they say.
     pub(crate) fn lost(&self) -> Lost {
         let mut lost = self.wants.lost.clone();
-        let asks = |word: &String| !parts::is_order(&word.to_lowercase());
-        lost.missed.retain(asks);
-        lost.styles.retain(asks);
+        lost.missed.retain(is_content);
+        lost.styles.retain(is_content);
         lost
     }
 
@@ -171,10 +170,9 @@ impl Change {
     /// Removes, replaces and adds subjects.
     fn cast(&self, made: &mut Reading) {
         let (wants, without) = (&self.wants.roles, &self.without);
-        let heavenly = |role: &Role| matches!(role.subject, Subject::Sun | Subject::Moon);
         // The sky has one sun or moon.
-        let lit = wants.iter().any(heavenly);
-        made.roles.retain(|role| !(lit && heavenly(role)));
+        let lit = wants.iter().any(is_orb);
+        made.roles.retain(|role| !(lit && is_orb(role)));
         for (old, new) in &self.replaced {
             let mut new = new.iter();
             let seats = made
@@ -228,6 +226,16 @@ impl Change {
     pub(crate) fn air(&self) -> Reading {
         air(&self.wants)
     }
+}
+
+/// Whether the sky draws a role.
+fn is_orb(role: &Role) -> bool {
+    matches!(role.subject, Subject::Sun | Subject::Moon)
+}
+
+/// Whether a word is about the picture, and not only an order.
+fn is_content(word: &String) -> bool {
+    !parts::is_order(&word.to_lowercase())
 }
 
 /// The words of an edit that name things to remove.

@@ -547,10 +547,9 @@ fn pavement(stage: &mut Stage<'_>, near: f32, wet: bool) {
         // distance, which shrinks them steadily without a true projection.
         let u = (x - vanish) / far * (height - rise) / (unit * 0.24);
         let v = (far / unit).ln() * 7.0;
-        let joint = |at: f32| (at - at.round()).abs();
         let row = v.floor();
         let u = u + if row.rem_euclid(2.0) < 1.0 { 0.0 } else { 0.5 };
-        let seam: f32 = if joint(u) < 0.014 || joint(v) < 0.022 {
+        let seam: f32 = if joint_distance(u) < 0.014 || joint_distance(v) < 0.022 {
             0.16
         } else {
             0.0
@@ -569,4 +568,9 @@ fn pavement(stage: &mut Stage<'_>, near: f32, wet: bool) {
         let deep = smooth(0.0, height - near, below) * 0.22;
         (tone.mix_plain(Rgb::BLACK, seam.max(deep)), cover)
     });
+}
+
+/// Distance from the nearest whole number.
+fn joint_distance(at: f32) -> f32 {
+    (at - at.round()).abs()
 }

@@ -74,8 +74,8 @@ fn pose(name: &str, m: &Moment) -> Pose {
         _ if name.starts_with("lantern-") => {
             Pose::turned(7.0 * (m.t * 1.6 + number(name) as f32 * 1.8).sin())
         }
-        "blink-a" => shown((m.t * 0.8).fract() < 0.5),
-        _ if name.starts_with("lights-") => shown(lights_on(number(name), m)),
+        "blink-a" => Pose::shown_if((m.t * 0.8).fract() < 0.5),
+        _ if name.starts_with("lights-") => Pose::shown_if(lights_on(number(name), m)),
         _ => Pose::REST,
     }
 }
@@ -86,10 +86,6 @@ fn lights_on(group: u32, m: &Moment) -> bool {
     // then.
     let turn = (m.t * 0.35 + group as f32 * 0.37).max(0.0) as u32;
     chance(turn * 8 + group + u32::from(m.nth) * 64) > 0.24
-}
-
-fn shown(shown: bool) -> Pose {
-    if shown { Pose::REST } else { Pose::HIDDEN }
 }
 
 /// The number that a part's name ends with.

@@ -316,22 +316,28 @@ pub(super) fn stand(build: &Build, m: &Moment) -> Posture {
 /// The crawl, at the water line of the feet's row.
 fn swim(build: &Build, m: &Moment) -> Posture {
     let turn = m.t * TAU * 0.62;
-    let arm = |turn: f32| {
-        let degrees = -turn.to_degrees().rem_euclid(360.0) + 180.0;
-        // Bent while it moves forward above the water.
-        Limb::Turn(degrees, 14.0 + 26.0 * (-turn.sin()).max(0.0))
-    };
-    let kick = |turn: f32| Limb::Turn(13.0 * (turn * 2.0).sin() - 3.0, 9.0);
     Posture {
         hip: (-8.0, 101.0 - build.pelvis_row() + wave(m.t, 0.62)),
         lean: -8.0 - build.stoop,
         nod: -46.0,
-        arms: [arm(turn), arm(turn + TAU * 0.5)],
-        legs: [kick(turn), kick(turn + TAU * 0.25)],
+        arms: [swimming_arm(turn), swimming_arm(turn + TAU * 0.5)],
+        legs: [swimming_leg(turn), swimming_leg(turn + TAU * 0.25)],
         feet: [-62.0; 2],
         tip: 82.0 + 3.0 * wave(m.t, 0.62),
         ..stand(build, m)
     }
+}
+
+/// A kicking leg of the crawl at `turn`, radians.
+fn swimming_leg(turn: f32) -> Limb {
+    Limb::Turn(13.0 * (turn * 2.0).sin() - 3.0, 9.0)
+}
+
+/// An arm of the crawl at `turn`, radians.
+fn swimming_arm(turn: f32) -> Limb {
+    let degrees = -turn.to_degrees().rem_euclid(360.0) + 180.0;
+    // Bent while it moves forward above the water.
+    Limb::Turn(degrees, 14.0 + 26.0 * (-turn.sin()).max(0.0))
 }
 
 fn fly(build: &Build, m: &Moment) -> Posture {

@@ -92,11 +92,10 @@ impl Outline {
 impl Skirt {
     /// The outline: down the front of the leading leg, and up the back of the other.
     fn outline(&self, bones: &Skeleton, swing: f32) -> Outline {
-        let reach = |leg: &[Bone; 3]| leg[1].at.0 + leg[2].at.0;
         let [near, far] = &bones.legs;
         // The cloth hangs around both legs: its front edge follows the leg that is ahead, its back
         // edge the other.
-        let (front, back) = if reach(near) > reach(far) {
+        let (front, back) = if leg_advance(near) > leg_advance(far) {
             (near, far)
         } else {
             (far, near)
@@ -177,4 +176,9 @@ impl Skirt {
             pen.line(outline.hem_line(), 1.8, look.trim);
         }
     }
+}
+
+/// How far knee and ankle are ahead, as a sum of columns.
+fn leg_advance(leg: &[Bone; 3]) -> f32 {
+    leg[1].at.0 + leg[2].at.0
 }

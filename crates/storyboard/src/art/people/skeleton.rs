@@ -98,15 +98,17 @@ fn bend(from: (f32, f32), to: (f32, f32), first: f32, second: f32) -> (f32, f32,
         .sqrt()
         .clamp(least, first + second - 0.01);
     let straight = right.atan2(down).to_degrees();
-    let corner = |a: f32, b: f32, c: f32| {
-        let cos = (a * a + b * b - c * c) / (2.0 * a * b);
-        cos.clamp(-1.0, 1.0).acos().to_degrees()
-    };
     (
         straight,
-        corner(first, far, second),
-        180.0 - corner(first, second, far),
+        corner_degrees(first, far, second),
+        180.0 - corner_degrees(first, second, far),
     )
+}
+
+/// Angle between sides `a` and `b` of a triangle, degrees (law of cosines).
+fn corner_degrees(a: f32, b: f32, c: f32) -> f32 {
+    let cos = (a * a + b * b - c * c) / (2.0 * a * b);
+    cos.clamp(-1.0, 1.0).acos().to_degrees()
 }
 
 impl Skeleton {

@@ -219,7 +219,6 @@ impl Figure {
     }
 
     fn part(&self, name: &str) -> Pose {
-        let shown = |shown: bool| if shown { Pose::REST } else { Pose::HIDDEN };
         match name {
             "figure" => Pose::shifted(self.shift.0, self.shift.1),
             "body" => Pose {
@@ -250,8 +249,8 @@ impl Figure {
 
             "eye" if self.asleep => Pose::HIDDEN,
             "eye" => Pose::scaled(1.0, self.eye),
-            "lid" => shown(self.asleep),
-            "held" => shown(self.holds),
+            "lid" => Pose::shown_if(self.asleep),
+            "held" => Pose::shown_if(self.holds),
             _ => Pose::REST,
         }
     }

@@ -136,12 +136,6 @@ fn black_hole(pen: &mut Pen, look: &Look, t: f32) {
 /// law: the square of the period goes as the cube of the radius).
 fn disc(pen: &mut Pen, t: f32, front: bool, sides: &dyn Fn(f32) -> Ink) {
     let (from, flat) = if front { (0.0, 0.2) } else { (0.5, 0.16) };
-    let arc = |radius: f32, from: f32, to: f32| -> Vec<(f32, f32)> {
-        (0..=30)
-            .map(|n| (from + (to - from) * n as f32 / 30.0) * TAU)
-            .map(|angle| (50.0 + radius * angle.cos(), 50.0 + radius * angle.sin()))
-            .collect()
-    };
     // A flat ring: a circle squashed together with its lines.
     let press = Transform::from_translate(0.0, 50.0 * (1.0 - flat)).pre_scale(1.0, flat);
     pen.within(press, |pen| {
@@ -152,7 +146,7 @@ fn disc(pen: &mut Pen, t: f32, front: bool, sides: &dyn Fn(f32) -> Ink) {
             (24.0, 8.0, 0.95),
         ];
         for (radius, width, alpha) in rings {
-            pen.stroke(&arc(radius, from, from + 0.5), width, sides(alpha));
+            pen.stroke(&circle_arc(radius, from, from + 0.5), width, sides(alpha));
         }
         for nth in 0..14_u32 {
             let radius = 23.0 + 22.0 * chance(nth);
@@ -163,10 +157,18 @@ fn disc(pen: &mut Pen, t: f32, front: bool, sides: &dyn Fn(f32) -> Ink) {
             let (low, high) = (start.max(from), (start + 0.09).min(from + 0.5));
             if low < high {
                 let glint = Ink::Flat(Rgb::WHITE, 0.55);
-                pen.stroke(&arc(radius, low, high), 1.6, glint);
+                pen.stroke(&circle_arc(radius, low, high), 1.6, glint);
             }
         }
     });
+}
+
+/// Part of a circle around the middle, between shares of a turn.
+fn circle_arc(radius: f32, from: f32, to: f32) -> Vec<(f32, f32)> {
+    (0..=30)
+        .map(|n| (from + (to - from) * n as f32 / 30.0) * TAU)
+        .map(|angle| (50.0 + radius * angle.cos(), 50.0 + radius * angle.sin()))
+        .collect()
 }
 
 const RADIUS: f32 = 32.0;

@@ -18,21 +18,16 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
 
 /// Motion of the thing as a whole.
 fn whole(subject: Subject, m: &Moment) -> Transform {
-    let foot = |inner: Transform| {
-        Transform::from_translate(50.0, 98.0)
-            .pre_concat(inner)
-            .pre_translate(-50.0, -98.0)
-    };
     match (m.act, subject) {
         (Act::Dance, _) => {
             let lean = 7.0 * (m.t * 4.2).sin();
             let up = 5.0 * (m.t * 4.2).cos().abs();
-            foot(Transform::from_translate(0.0, -up).pre_rotate(lean))
+            about_foot(Transform::from_translate(0.0, -up).pre_rotate(lean))
         }
         (Act::Open, Subject::Egg) => {
             let hatching = crate::colour::smooth(0.3, 0.8, m.share);
             let strong = 7.0 * hatching * (m.t * 1.1).sin().max(0.0);
-            foot(Transform::from_rotate(strong * (m.t * 19.0).sin()))
+            about_foot(Transform::from_rotate(strong * (m.t * 19.0).sin()))
         }
         (Act::Turn, Subject::Clock | Subject::Ball | Subject::Bell | Subject::Hourglass) => {
             Transform::identity()
@@ -46,6 +41,13 @@ fn whole(subject: Subject, m: &Moment) -> Transform {
         }
         _ => Transform::identity(),
     }
+}
+
+/// `inner` about the foot of the square.
+fn about_foot(inner: Transform) -> Transform {
+    Transform::from_translate(50.0, 98.0)
+        .pre_concat(inner)
+        .pre_translate(-50.0, -98.0)
 }
 
 /// Light behind the thing.
@@ -293,18 +295,14 @@ fn nth(part: &str) -> f32 {
     digits.parse().unwrap_or(0.0)
 }
 
-fn shown(yes: bool) -> Pose {
-    if yes { Pose::REST } else { Pose::HIDDEN }
-}
-
 fn pose(subject: Subject, look: &Look, m: &Moment, part: &str) -> Pose {
     let wave =
         |degrees: f32, rate: f32, phase: f32| Pose::turned(degrees * (m.t * rate + phase).sin());
     match (subject, part) {
-        (Subject::Cake, "candles") => shown(burns(subject, m)),
-        (Subject::Cake, "fruit") => shown(!burns(subject, m)),
+        (Subject::Cake, "candles") => Pose::shown_if(burns(subject, m)),
+        (Subject::Cake, "fruit") => Pose::shown_if(!burns(subject, m)),
         (_, _) if part.starts_with("flame-") => flame(m, nth(part), burns(subject, m)),
-        (_, "shining") => shown(subject == Subject::Door || shines(look, m)),
+        (_, "shining") => Pose::shown_if(subject == Subject::Door || shines(look, m)),
         (Subject::Clock, _) => clock(m, part),
         (Subject::Hourglass, _) => hourglass(m, part),
         (Subject::Book, _) => book(m, part),
@@ -323,14 +321,14 @@ fn pose(subject: Subject, look: &Look, m: &Moment, part: &str) -> Pose {
             ..Pose::REST
         },
         (Subject::Laptop, "screen") => Pose::scaled(1.0, open(subject, m).max(0.05)),
-        (Subject::Laptop, "panel") => shown(open(subject, m) > 0.12),
-        (Subject::Laptop, "cursor") => shown((m.t * 1.2).fract() < 0.55),
-        (Subject::Phone, "screen") => shown(open(subject, m) > 0.0),
+        (Subject::Laptop, "panel") => Pose::shown_if(open(subject, m) > 0.12),
+        (Subject::Laptop, "cursor") => Pose::shown_if((m.t * 1.2).fract() < 0.55),
+        (Subject::Phone, "screen") => Pose::shown_if(open(subject, m) > 0.0),
         (Subject::Phone, "message") => message(m),
         (Subject::Camera, "flash") => flash(m),
-        (Subject::Egg, "crack") => shown(m.act == Act::Open && m.share > 0.4),
+        (Subject::Egg, "crack") => Pose::shown_if(m.act == Act::Open && m.share > 0.4),
         (Subject::Piano, _) if part.starts_with("key-") => {
-            shown(m.act == Act::Play && (m.t * 1.7 + nth(part) * 0.31).fract() < 0.3)
+            Pose::shown_if(m.act == Act::Play && (m.t * 1.7 + nth(part) * 0.31).fract() < 0.3)
         }
         (Subject::Guitar | Subject::Violin, "strings") if m.act == Act::Play => {
             Pose::shifted(0.35 * (m.t * 61.0).sin(), 0.0)
@@ -343,7 +341,7 @@ fn pose(subject: Subject, look: &Look, m: &Moment, part: &str) -> Pose {
             let side = if part == "stick-left" { 1.0 } else { -1.0 };
             Pose::turned(-side * 16.0 * (m.t * 9.0 * side).sin().max(0.0))
         }
-        (Subject::Television, "screen") => shown(m.act != Act::Sleep),
+        (Subject::Television, "screen") => Pose::shown_if(m.act != Act::Sleep),
         (Subject::Television, "news") => {
             Pose::shifted(-16.0 * (m.t * 0.8).sin() - 14.0, 3.0 * (m.t * 1.6).cos())
         }
@@ -401,7 +399,7 @@ fn hourglass(m: &Moment, part: &str) -> Pose {
             Pose::scaled(left, left)
         }
         "lower" => Pose::scaled(1.0, run.sqrt()),
-        "stream" => shown(m.share < 0.97),
+        "stream" => Pose::shown_if(m.share < 0.97),
         _ => Pose::REST,
     }
 }
@@ -416,8 +414,8 @@ fn book(m: &Moment, part: &str) -> Pose {
     match part {
         "book" => Pose::shifted(-20.0 * (1.0 - open), 0.0),
         "cover" => Pose::scaled(thin(turn), 1.0),
-        "front" => shown(turn >= 0.0),
-        "inside" => shown(turn < 0.0),
+        "front" => Pose::shown_if(turn >= 0.0),
+        "inside" => Pose::shown_if(turn < 0.0),
         "leaf" if open > 0.99 && page > 0.0 => {
             let turn = (std::f32::consts::PI * smooth(0.0, 1.0, page)).cos();
             Pose::scaled(thin(turn), 1.0)

@@ -50,11 +50,11 @@ fn pose(name: &str, m: &Moment) -> Pose {
             Pose::shifted(3.4 * turn.cos(), 3.4 * turn.sin())
         }
         "crank" => Pose::turned(cranked(m.gone)),
-        "blink-a" => shown((m.t * 2.2).fract() < 0.5),
-        "blink-b" => shown((m.t * 2.2).fract() >= 0.5),
+        "blink-a" => Pose::shown_if((m.t * 2.2).fract() < 0.5),
+        "blink-b" => Pose::shown_if((m.t * 2.2).fract() >= 0.5),
         // A standing bicycle has no rider.
-        "lamps" => shown(m.gone > 0.0),
-        "kickstand" => shown(m.gone <= 0.0),
+        "lamps" => Pose::shown_if(m.gone > 0.0),
+        "kickstand" => Pose::shown_if(m.gone <= 0.0),
         "child" => Pose::turned(2.0 * engine * (m.t * 3.1).sin()),
         "head" => Pose::turned(3.0 * (m.t * 2.3 + 1.0).sin()),
         "driver" => Pose::shifted(0.0, 0.25 * engine * (m.t * 5.0).sin()),
@@ -124,10 +124,6 @@ fn exhaust(subject: Subject, look: &Look, m: &Moment) -> Option<Puffs> {
 /// Whether it is under way, and not parked, moored or hovering.
 fn under_way(m: &Moment) -> bool {
     m.gone > 0.0 || matches!(m.act, Act::Move | Act::Run | Act::Fly | Act::Rise)
-}
-
-fn shown(shown: bool) -> Pose {
-    if shown { Pose::REST } else { Pose::HIDDEN }
 }
 
 /// Strokes of a paddle per second, as an angle.
@@ -247,7 +243,7 @@ fn aircraft_pose(name: &str, m: &Moment) -> Option<Pose> {
         // From the side, a blade that turns about an upright axis lengthens and shortens.
         "rotor" if parked => Pose::REST,
         "rotor" => Pose::scaled((m.t * 19.0).cos(), 1.0),
-        "blur" => shown(!parked),
+        "blur" => Pose::shown_if(!parked),
         "tail-rotor" if parked => Pose::REST,
         "tail-rotor" => Pose::turned(m.t * 1130.0 % 360.0),
         "basket" => Pose::turned(2.4 * (m.t * 1.1).sin()),
@@ -265,7 +261,7 @@ fn aircraft_pose(name: &str, m: &Moment) -> Option<Pose> {
         _ if name.starts_with("light-") => {
             let nth = name.bytes().last().map_or(0, u32::from);
             let step = (m.t * 5.0).rem_euclid(3.0) as u32;
-            shown(!(nth + 3 - step).is_multiple_of(3))
+            Pose::shown_if(!(nth + 3 - step).is_multiple_of(3))
         }
         _ => return None,
     })

@@ -217,13 +217,12 @@ pub(super) fn floaters(stage: &mut Stage<'_>, pool: Pool, orb: Orb, shore: &[Sea
 
 /// The column within `columns` with the fewest of `taken` before or behind it, and nearest to `seat`.
 fn clear(seat: &Seat, (left, right): (f32, f32), taken: &[Seat]) -> f32 {
-    let wide = |one: &Seat| one.wide() * 0.5;
-    let half = wide(seat).min((right - left) * 0.5);
+    let half = seat.half_width().min((right - left) * 0.5);
     let own = seat.x.min(right - half).max(left + half);
     let hidden = |x: f32| {
         taken
             .iter()
-            .filter(|one| (one.x - x).abs() < 0.8 * (wide(one) + wide(seat)))
+            .filter(|one| (one.x - x).abs() < 0.8 * (one.half_width() + seat.half_width()))
             .count()
     };
     // Eleven columns are tried; the first choice stays unless another hides fewer.

@@ -17,16 +17,6 @@ const FILL: f32 = 0.8;
 /// proportion beside people, animals, trees and houses.
 fn beside(stage: &Stage<'_>, subject: Subject) -> f32 {
     let facts = subject.facts();
-    let blooms = |one: Subject| {
-        matches!(
-            one,
-            Subject::Flower
-                | Subject::Sunflower
-                | Subject::Rose
-                | Subject::Tulip
-                | Subject::Mushroom
-        )
-    };
     let alone = stage.place == Place::Table
         || !stage
             .reading
@@ -35,7 +25,7 @@ fn beside(stage: &Stage<'_>, subject: Subject) -> f32 {
             .any(|role| match role.subject.facts().body {
                 Body::Person | Body::Building | Body::Vehicle => true,
                 Body::Quadruped => role.subject.facts().size > 0.24,
-                Body::Plant => role.subject.facts().size > 0.4 && !blooms(role.subject),
+                Body::Plant => role.subject.facts().size > 0.4 && !is_bloom(role.subject),
                 // A toy is small beside a bed.
                 Body::Thing => {
                     let furniture = role.subject.facts().stance == Stance::Stands
@@ -56,12 +46,20 @@ fn beside(stage: &Stage<'_>, subject: Subject) -> f32 {
             facts.size * 0.68
         }
         Body::Bird | Body::Insect if people && facts.size < 0.31 => facts.size * 0.75,
-        Body::Plant if blooms(subject) => facts.size.min(0.2),
+        Body::Plant if is_bloom(subject) => facts.size.min(0.2),
         Body::Thing if facts.stance == Stance::Lies => facts.size.min(0.19),
         Body::Thing if matches!(subject, Subject::Door | Subject::Snowman) => facts.size * 0.86,
         Body::Thing if facts.stance == Stance::Stands => facts.size * 0.62,
         _ => facts.size,
     }
+}
+
+/// Whether a subject is a flower or as small as one.
+fn is_bloom(one: Subject) -> bool {
+    matches!(
+        one,
+        Subject::Flower | Subject::Sunflower | Subject::Rose | Subject::Tulip | Subject::Mushroom
+    )
 }
 
 /// A size that the frame can hold.
@@ -158,12 +156,11 @@ fn figures(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
 
 /// The middles of up to three figures that stand clear of each other in their slots.
 fn slots(width: f32, seats: &[Seat]) -> Option<Vec<f32>> {
-    let half = |seat: &Seat| seat.wide() * 0.5;
     let middles: Vec<f32> = SLOTS.iter().map(|slot| slot * width).collect();
     let pairs = (0..seats.len()).flat_map(|b| (0..b).map(move |a| (a, b)));
     let fits = seats.len() <= SLOTS.len()
         && pairs.into_iter().all(|(a, b)| {
-            (middles[a] - middles[b]).abs() > (half(&seats[a]) + half(&seats[b])) * 1.04
+            (middles[a] - middles[b]).abs() > (seats[a].half_width() + seats[b].half_width()) * 1.04
         });
     fits.then(|| middles[..seats.len()].to_vec())
 }
@@ -225,6 +222,11 @@ impl Seat {
     /// Width of the figure, pixels.
     pub(super) fn wide(&self) -> f32 {
         self.size * breadth(self.role.subject)
+    }
+
+    /// Half of that width.
+    pub(super) fn half_width(&self) -> f32 {
+        self.wide() * 0.5
     }
 
     /// Whether it existed before an edit.
