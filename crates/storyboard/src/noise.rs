@@ -8,15 +8,18 @@ use super::rng::lattice;
 /// Value noise, -1.0 to 1.0, smooth, one feature per unit.
 pub(crate) fn value(seed: u64, x: f32, y: f32) -> f32 {
     let (left, top) = (x.floor(), y.floor());
-    // Perlin's fade ("Improving noise", 2002): its second derivative is 0 at the lattice, which
-    // would show as a grid in shaded slopes otherwise.
-    let ease = |t: f32| t * t * t * (t * (t * 6.0 - 15.0) + 10.0);
-    let (across, down) = (ease(x - left), ease(y - top));
+    let (across, down) = (fade(x - left), fade(y - top));
     let (left, top) = (left as i32, top as i32);
     let at = |dx: i32, dy: i32| lattice(seed, left.wrapping_add(dx), top.wrapping_add(dy));
     let upper = at(0, 0) + (at(1, 0) - at(0, 0)) * across;
     let lower = at(0, 1) + (at(1, 1) - at(0, 1)) * across;
     (upper + (lower - upper) * down) * 2.0 - 1.0
+}
+
+/// Perlin's fade ("Improving noise", 2002): its second derivative is 0 at the lattice, which would
+/// show as a grid in shaded slopes otherwise.
+fn fade(t: f32) -> f32 {
+    t * t * t * (t * (t * 6.0 - 15.0) + 10.0)
 }
 
 /// Several octaves of [`value`], about -1.0 to 1.0.
@@ -49,32 +52,37 @@ const TILE: usize = 256;
 fn brush_tile() -> &'static Vec<i16> {
     static BRUSH: std::sync::OnceLock<Vec<i16>> = std::sync::OnceLock::new();
     BRUSH.get_or_init(|| {
-        // Value noise of `across` by `down` cells that wraps around, so that the tile repeats
-        // without a seam.
-        let wrapped = |x: f32, y: f32, across: i32, down: i32, seed: u64| {
-            let wrap = |v: i32, n: i32| v.rem_euclid(n);
-            let (fx, fy) = (x * across as f32, y * down as f32);
-            let (left, top) = (fx.floor() as i32, fy.floor() as i32);
-            let ease = |t: f32| t * t * (3.0 - 2.0 * t);
-            let (u, v) = (ease(fx.fract()), ease(fy.fract()));
-            let at = |dx: i32, dy: i32| {
-                lattice(seed, wrap(left + dx, across), wrap(top + dy, down)) * 2.0 - 1.0
-            };
-            let upper = at(0, 0) * (1.0 - u) + at(1, 0) * u;
-            let lower = at(0, 1) * (1.0 - u) + at(1, 1) * u;
-            upper * (1.0 - v) + lower * v
-        };
         (0..TILE * TILE)
             .map(|index| {
                 let (x, y) = (index % TILE, index / TILE);
                 let (x, y) = (x as f32 / TILE as f32, y as f32 / TILE as f32);
                 // About four times as many cells down as across: strokes lie flat.
-                let strokes = wrapped(x, y, 12, 48, 11) * 0.5 + wrapped(x, y, 28, 100, 12) * 0.3;
-                let blots = wrapped(x, y, 5, 6, 13) * 0.6;
+                let strokes =
+                    tiled_value(x, y, 12, 48, 11) * 0.5 + tiled_value(x, y, 28, 100, 12) * 0.3;
+                let blots = tiled_value(x, y, 5, 6, 13) * 0.6;
                 ((strokes + blots) * 128.0) as i16
             })
             .collect()
     })
+}
+
+/// Value noise of `across` by `down` cells over a square of side 1.0. It wraps around, so that the
+/// tile repeats without a seam.
+fn tiled_value(x: f32, y: f32, across: i32, down: i32, seed: u64) -> f32 {
+    let (fx, fy) = (x * across as f32, y * down as f32);
+    let (left, top) = (fx.floor() as i32, fy.floor() as i32);
+    let (u, v) = (smoothstep(fx.fract()), smoothstep(fy.fract()));
+    let at = |dx: i32, dy: i32| {
+        let (column, row) = ((left + dx).rem_euclid(across), (top + dy).rem_euclid(down));
+        lattice(seed, column, row) * 2.0 - 1.0
+    };
+    let upper = at(0, 0) * (1.0 - u) + at(1, 0) * u;
+    let lower = at(0, 1) * (1.0 - u) + at(1, 1) * u;
+    upper * (1.0 - v) + lower * v
+}
+
+fn smoothstep(t: f32) -> f32 {
+    t * t * (3.0 - 2.0 * t)
 }
 
 /// Lays the brush over what is painted: brightness varies by about `strength` (a share).

@@ -186,11 +186,12 @@ impl Ends {
     /// caller's and starts softly from them.
     pub(crate) fn way(self, at: u32, long: u32) -> f32 {
         let last = long.saturating_sub(1).max(1);
-        let rests = |given: bool| if given { self.stay() } else { 0 };
-        let (from, to) = (
-            rests(self.first),
-            last.saturating_sub(rests(self.last)).max(1),
-        );
+        let from = if self.first { self.stay() } else { 0 };
+        let to = if self.last {
+            last.saturating_sub(self.stay()).max(1)
+        } else {
+            last
+        };
         let share = at.saturating_sub(from) as f32 / to.saturating_sub(from).max(1) as f32;
         let share = share.min(1.0);
         // From a frame that stands still the camera accelerates. Without one it runs evenly from

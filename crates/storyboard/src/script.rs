@@ -339,10 +339,9 @@ impl<'a> Pieces<'a> {
             return false;
         }
         let end = from + stretch.len();
-        let shown = |part: &str| part.replace('\n', " ");
         self.all.push(Piece {
-            text: shown(words),
-            gap: shown(&self.text[self.end..end - words.len()]),
+            text: words.replace('\n', " "),
+            gap: self.text[self.end..end - words.len()].replace('\n', " "),
             cut,
             listed,
         });

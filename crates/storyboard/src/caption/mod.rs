@@ -78,8 +78,11 @@ impl Caption {
             pages: ((frames as f32 / fps as f32 / PAGE_S_MIN) as usize).max(1),
         };
         let laid = Pages::new(words.text, room, words.system_fonts);
-        let block = |page: &Vec<_>| Block::new(&laid, page, letters * pixels);
-        let blocks: Vec<Block> = laid.pages.iter().map(block).collect();
+        let blocks: Vec<Block> = laid
+            .pages
+            .iter()
+            .map(|page| Block::new(&laid, page, letters * pixels))
+            .collect();
         let covered = |place: Anchor| {
             let boxes = blocks.iter().map(|block| block.shares(place, size));
             boxes
@@ -118,8 +121,10 @@ impl Caption {
         let index = (u64::from(at) * u64::from(count) / u64::from(self.frames)) as u32;
         let first = (self.frames * index).div_ceil(count);
         let last = (self.frames * (index + 1)).div_ceil(count);
-        let seconds = |frames: u32| frames as f32 / self.fps as f32;
-        let shown = seconds(at - first).min(seconds(last - 1 - at)) / FADE_S;
+        let fps = self.fps as f32;
+        let since_s = (at - first) as f32 / fps;
+        let left_s = (last - 1 - at) as f32 / fps;
+        let shown = since_s.min(left_s) / FADE_S;
         // The first frame already shows the text a little: a poster made of it should.
         let alpha = super::colour::smooth(-0.35, 1.0, shown);
         if let Some(page) = self.pages.get(index as usize) {

@@ -62,10 +62,14 @@ pub(super) fn line_width(stage: Size) -> f32 {
 
 /// The area of a frame for letters, pixels: left, top, right, bottom.
 fn safe(frame: Size) -> [usize; 4] {
-    let edge = |side: u32| (side as f32 * MARGIN).ceil() as usize;
-    let (across, down) = (edge(frame.width), edge(frame.height));
+    let (across, down) = (margin_pixels(frame.width), margin_pixels(frame.height));
     let (width, height) = (frame.width as usize, frame.height as usize);
     [across, down, width - across, height - down]
+}
+
+/// Pixels that stay free at each end of a side.
+fn margin_pixels(side: u32) -> usize {
+    (side as f32 * MARGIN).ceil() as usize
 }
 
 /// Lines below each other, and the box around them in pixels.

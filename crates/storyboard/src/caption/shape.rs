@@ -47,12 +47,13 @@ pub(super) struct Paragraph {
 /// The script of a run that holds both, or `None` if they need separate runs. Chinese characters and kana share runs;
 /// marks take the script around them.
 fn joined(before: Script, after: Script) -> Option<Script> {
-    let loose = |script| [Script::COMMON, Script::INHERITED, Script::UNKNOWN].contains(&script);
-    let wide = |script| [Script::HAN, Script::HIRAGANA, Script::KATAKANA].contains(&script);
-    if loose(after) || before == after || wide(before) && wide(after) {
+    const LOOSE: [Script; 3] = [Script::COMMON, Script::INHERITED, Script::UNKNOWN];
+    const WIDE: [Script; 3] = [Script::HAN, Script::HIRAGANA, Script::KATAKANA];
+    let are_wide = WIDE.contains(&before) && WIDE.contains(&after);
+    if LOOSE.contains(&after) || before == after || are_wide {
         Some(before)
     } else {
-        loose(before).then_some(after)
+        LOOSE.contains(&before).then_some(after)
     }
 }
 

@@ -431,10 +431,13 @@ fn play(mentions: &mut Vec<Mention>) {
     if !mentions.iter().any(plays) {
         return;
     }
-    let named = |wanted: Subject| mentions.iter().any(|one| one.role.subject == wanted);
-    if named(Subject::Guitar) {
+    let mut subjects = mentions.iter().map(|one| one.role.subject);
+    if subjects.any(|one| one == Subject::Guitar) {
         mentions.retain(|one| one.role.subject != Subject::Guitar);
-    } else if named(Subject::Piano) {
+    } else if mentions
+        .iter()
+        .any(|one| one.role.subject == Subject::Piano)
+    {
         for one in mentions.iter_mut() {
             if plays(one) {
                 one.role.act = Some(Act::Stand);

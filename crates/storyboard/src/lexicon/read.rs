@@ -65,11 +65,10 @@ pub(crate) fn read_as(language: Language, text: &str, avoid: &str) -> Reading {
         language,
     };
     let bound = bind(&items, &written);
-    let words = |list: Vec<(String, usize)>| list.into_iter().map(|(word, _)| word).collect();
     let mut reading = Reading {
         lost: Lost {
-            missed: words(unknown),
-            styles: words(styles),
+            missed: unknown.into_iter().map(|(word, _)| word).collect(),
+            styles: styles.into_iter().map(|(word, _)| word).collect(),
             ..Lost::default()
         },
         hearing: Hearing {
@@ -254,10 +253,10 @@ fn joined(items: &[Item], index: usize) -> bool {
 
 /// Neon is of a city only if the words name no other place.
 fn yield_city(reading: &mut Reading) {
-    let others = |place: &Place| *place != Place::City;
-    if let Some(other) = reading.places.iter().copied().find(others) {
-        reading.places.retain(others);
-        reading.place = Some(other);
+    reading.places.retain(|place| *place != Place::City);
+    match reading.places.first() {
+        Some(other) => reading.place = Some(*other),
+        None => reading.places.push(Place::City),
     }
 }
 

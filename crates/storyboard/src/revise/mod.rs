@@ -330,11 +330,12 @@ fn is_snow(weather: Weather) -> bool {
 /// Whether `new` excludes `old`.
 fn excludes(new: Weather, old: Weather) -> bool {
     use Weather::{Clear, Clouds, Fog, Rain, Snowfall, Storm};
-    let falls = |one| matches!(one, Rain | Snowfall | Storm);
     match new {
         Clear => matches!(old, Clouds | Rain | Snowfall | Storm | Fog),
         Clouds | Rain | Snowfall | Storm | Fog if old == Clear => true,
-        _ => falls(new) && falls(old),
+        _ => [new, old]
+            .iter()
+            .all(|one| matches!(one, Rain | Snowfall | Storm)),
     }
 }
 

@@ -28,8 +28,8 @@ pub(super) struct Orb {
 /// Draws sun or moon at `orb`, as hour and words say, and also the other one if the words name
 /// both.
 pub(super) fn orbs(stage: &mut Stage<'_>, orb: Orb, horizon: f32) {
-    let named = |subject: Subject| stage.reading.shows(subject);
-    let (sun, moon) = (named(Subject::Sun), named(Subject::Moon));
+    let sun = stage.reading.shows(Subject::Sun);
+    let moon = stage.reading.shows(Subject::Moon);
     let night = stage.palette.hour == Hour::Night;
     // Words win over the hour: a moon by day, a sun by night. Without words, and if both are named,
     // the hour decides.

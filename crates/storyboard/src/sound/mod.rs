@@ -81,9 +81,8 @@ impl Bed {
         let rng = Rng::new(u64::from(seed) ^ hash(prompt.as_bytes()).rotate_left(33));
         let seconds = clip.frames as f32 / clip.fps as f32;
         let music = !shots.iter().any(|shot| shot.reading.hearing.no_music);
-        let chords = || Chords::new(shots, seconds, &mut rng.fork("chords"));
         Self {
-            chords: music.then(chords),
+            chords: music.then(|| Chords::new(shots, seconds, &mut rng.fork("chords"))),
             ambience: Ambience::new(shots, job, &mut rng.fork("ambience")),
             foley: Foley::new(shots, job, &rng.fork("foley")),
             at: 0,

@@ -408,21 +408,25 @@ fn hourglass(m: &Moment, part: &str) -> Pose {
 fn book(m: &Moment, part: &str) -> Pose {
     let open = open(Subject::Book, m);
     let turn = (std::f32::consts::PI * open).cos();
-    let thin = |turn: f32| if turn.abs() < 0.03 { 0.03 } else { turn };
     // The last third of every three seconds.
     let page = (m.t / 3.0).fract() * 3.0 - 2.0;
     match part {
         "book" => Pose::shifted(-20.0 * (1.0 - open), 0.0),
-        "cover" => Pose::scaled(thin(turn), 1.0),
+        "cover" => Pose::scaled(not_edge_on(turn), 1.0),
         "front" => Pose::shown_if(turn >= 0.0),
         "inside" => Pose::shown_if(turn < 0.0),
         "leaf" if open > 0.99 && page > 0.0 => {
             let turn = (std::f32::consts::PI * smooth(0.0, 1.0, page)).cos();
-            Pose::scaled(thin(turn), 1.0)
+            Pose::scaled(not_edge_on(turn), 1.0)
         }
         "leaf" => Pose::HIDDEN,
         _ => Pose::REST,
     }
+}
+
+/// Width of a page that turns, which never vanishes.
+fn not_edge_on(turn: f32) -> f32 {
+    if turn.abs() < 0.03 { 0.03 } else { turn }
 }
 
 /// An envelope: its flap turns up, then the page comes out.
