@@ -89,6 +89,7 @@ fn flashes(reading: &Reading, (from, to): (f32, f32), rng: &mut Rng, events: &mu
     if !(bolts || reading.has(Weather::Storm)) || !open(reading) {
         return;
     }
+    // Not at once: the scene is seen before it flashes.
     let mut at = from + CALM_S + rng.range(0.1, 0.6);
     while at < to - CALM_S {
         let near = if bolts {
@@ -160,6 +161,8 @@ fn steps(reading: &Reading, (from, to): (f32, f32), events: &mut Vec<Event>) {
     } else {
         Ground::Soft
     };
+    // The sound's own rate: feet in the picture follow the distance, which differs from subject to
+    // subject.
     let gap = 1.0 / (rate * pace);
     let count = ((to - from) / gap) as u32;
     events.extend((0..count).map(|nth| {

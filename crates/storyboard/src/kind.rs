@@ -40,6 +40,7 @@ impl Default for StoryboardKind {
 impl EngineKind for StoryboardKind {
     fn check(&self, confined: bool) -> Result<(), KindError> {
         let text = &self.mark_text;
+        // Characters, not bytes: what counts is the room in the frame.
         let long = text.chars().count() > MARK_CHARS_MAX;
         if long || text.trim().is_empty() || text.contains(char::is_control) {
             return Err(KindError(format!(
@@ -47,6 +48,8 @@ impl EngineKind for StoryboardKind {
                  `mark = false` takes the mark away"
             )));
         }
+        // Refused at the start: otherwise captions would lack characters without a reason that an
+        // operator could see.
         if self.system_fonts && confined {
             let what =
                 "system_fonts needs `host.sandbox = false`: a sandboxed process reads no fonts";

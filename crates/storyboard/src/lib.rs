@@ -115,6 +115,7 @@ impl Planner for Storyboard {
     }
 
     fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+        // Warnings must not fail: a request that cannot be planned gets those that need no clip.
         let clip = self.plan(spec, materials).ok();
         let job = clip.map(|clip| Job {
             spec,

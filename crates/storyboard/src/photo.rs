@@ -78,10 +78,12 @@ impl Look {
             Framing::PanRight,
             Framing::PushIn,
         ];
+        // A distance is no move: a picture has the distance that it has.
         let asked = reading.framing.iter().copied().find(|framing| {
             !matches!(framing, Framing::Close | Framing::Wide | Framing::Timelapse)
         });
         let chance = wild[rng.below(wild.len())];
+        // Drawn before the choice, so that each kind of move leaves the stream at the same place.
         let (side, tilt) = (rng.signed() * 0.3, rng.signed() * 0.25);
         let pace = if reading.moves(Motion::Still) {
             0.3

@@ -168,6 +168,7 @@ fn readings(pieces: &[Piece], avoid: &str) -> Vec<Reading> {
         .collect();
     let mut film = Reading::default();
     for general in own.iter().filter(|one| one.place.is_none()) {
+        // Without its subjects: "A dog. Golden hour." does not put the dog into other shots.
         film.inherit(&Reading {
             roles: Vec::new(),
             ..general.clone()
@@ -175,6 +176,8 @@ fn readings(pieces: &[Piece], avoid: &str) -> Vec<Reading> {
     }
     let mut made: Vec<Reading> = Vec::new();
     for mut reading in own.iter().cloned() {
+        // Before inheriting: a later shot must not add what an earlier one already calls by a
+        // longer name.
         reading.recognise(&known);
         if let Some(before) = made.last() {
             reading.inherit(before);
@@ -334,6 +337,8 @@ impl<'a> Pieces<'a> {
     /// Adds the words of a stretch; false where it has none.
     fn push(&mut self, from: usize, to: usize, cut: bool, listed: bool) -> bool {
         let stretch = self.text[from..to].trim_end();
+        // Signs before the words belong to the gap, from which `gather` restores them when it joins
+        // pieces.
         let words = stretch.trim_start_matches([',', '，', ':', '-', ' ', '\n']);
         if words.is_empty() {
             return false;

@@ -125,6 +125,8 @@ impl Set {
             Self::Painted(scene) => scene.heads(moment.time_s),
             Self::Photo(_) | Self::Morph(_) => {
                 self.draw(moment, canvas, desk);
+                // Found in the picture as the camera shows it at this moment, not in the whole of
+                // it.
                 faces::likely(canvas)
             }
             // Its frames are not here yet.

@@ -25,6 +25,8 @@ const LISTED_MAX: usize = 20;
 
 /// The warnings of a request. `job` is its clip, `None` if it cannot be planned.
 pub(crate) fn of(spec: &VideoSpec, job: Option<&Job<'_>>, options: &Options) -> Vec<Warning> {
+    // Captions may lack characters in any clip; what is not drawn depends on what the clip is made
+    // of.
     let mut warnings = characters_not_set(spec, options);
     let language = language_of(&spec.prompt);
     match (&spec.inputs, job) {
@@ -33,6 +35,8 @@ pub(crate) fn of(spec: &VideoSpec, job: Option<&Job<'_>>, options: &Options) -> 
         }
         (_, Some(job)) => match unread(spec, language) {
             Some(message) => warnings.push(not_drawn(message)),
+            // An edit of a video is judged by what the edit changes, and not by what its prompt
+            // names.
             None if spec.edit.is_some() => warnings.extend(of_edit(job, language)),
             None => warnings.extend(of_words(job, language)),
         },
@@ -53,6 +57,7 @@ fn of_words(job: &Job<'_>, language: Language) -> Vec<Warning> {
         .iter()
         .flat_map(|shot| shortages(shot, &spec.prompt, spec.seed));
     let short = counted(language, &spec.prompt, short);
+    // All shots together: `unlike` then lists a word once, however many of them miss it.
     let mut lost = Lost::default();
     for shot in shots {
         lost.missed.extend(shot.reading.lost.missed);
@@ -167,6 +172,7 @@ fn counted(
 fn unlike(all: Vec<String>) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     for word in all {
+        // The first spelling stays: it is the caller's own.
         let lower = word.to_lowercase();
         if !words.iter().any(|one| one.to_lowercase() == lower) {
             words.push(word);
@@ -212,6 +218,7 @@ fn quoted(word: &str) -> String {
 /// The characters of the prompt that captions leave out, if there are captions.
 fn characters_not_set(spec: &VideoSpec, options: &Options) -> Vec<Warning> {
     let edit = spec.edit.as_ref();
+    // At strength 0.0 the source's frames are returned as they are, without new captions.
     let is_faint = edit.is_some_and(|edit| edit.strength <= 0.0);
     if !options.caption || is_faint {
         return Vec::new();

@@ -214,6 +214,7 @@ impl Shape {
         if self.lit_only && !look.lit || self.snow_only && !look.snowy {
             return;
         }
+        // Unlit lamps are painted in a dull mixture, so that they read as lamps by day too.
         let own = match self.hue {
             Hue::Main => look.main,
             Hue::Trim => look.trim,

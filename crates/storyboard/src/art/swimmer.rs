@@ -120,6 +120,8 @@ fn part(subject: Subject, name: &str, m: &Moment) -> Pose {
         ("figure", Subject::Octopus | Subject::Jellyfish) => {
             Pose::shifted(0.0, -2.6 * pulse(t - 0.25))
         }
+        // The actor moves the whole square along the arc; here the drawing only turns and dives
+        // within it.
         ("figure", _) if m.act == Act::Jump => {
             let (pitch, under) = leap(m.t, heavy(subject));
             Pose {

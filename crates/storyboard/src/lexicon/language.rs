@@ -109,6 +109,7 @@ fn is_noun_form(language: Language, base: &str, form: &str) -> bool {
             .strip_suffix("'s")
             .or(form.strip_suffix('\''))
             .unwrap_or(&form);
+        // The regular plurals: "cats", "boxes", "ponies", "wolves".
         let many = |end: &str, plural: &str| {
             base.strip_suffix(end)
                 .is_some_and(|head| form.strip_prefix(head) == Some(plural))

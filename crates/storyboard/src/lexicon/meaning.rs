@@ -336,6 +336,8 @@ const CONCEPTS: &[(&str, Meaning)] = &[
 
 /// The meanings of `key`; empty for an unknown key.
 pub(super) fn meanings(key: &str) -> Vec<Meaning> {
+    // A key may join several by `&`, such as a moon and the night. One unknown part makes all
+    // of it unknown.
     let all: Option<Vec<Meaning>> = key
         .split('&')
         .map(|part| {

@@ -150,6 +150,7 @@ impl Change {
     fn weather(&self, source: &[Weather]) -> Vec<Weather> {
         let mut made = self.wants.weather.clone();
         // Snow goes with the winter.
+        // Spring in a snowed-in source melts the snow, although nobody says "no snow".
         let thaws = self.wants.season.is_some_and(|one| one != Season::Winter);
         let stay: Vec<Weather> = source
             .iter()

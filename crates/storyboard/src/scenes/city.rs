@@ -197,6 +197,7 @@ fn windows(
     face: Rgb,
     rng: &mut Rng,
 ) {
+    // Windows have the same size in all houses of a row: wide houses have more of them.
     let columns = (wide / (row.wide.0 * 0.17)).floor().max(2.0) as usize;
     let cell = wide / (columns as f32 + 0.6);
     let (w, h) = (cell * 0.52, cell * rng.range(0.5, 0.85));
@@ -215,6 +216,7 @@ fn windows(
                 x + cell * (0.55 + column as f32),
                 top + h * (0.9 + storey as f32 * 1.9),
             );
+            // No windows in the lowest storey.
             if wy + h > row.foot - h {
                 continue;
             }
@@ -416,6 +418,8 @@ impl Street {
         let (unit, palette) = (stage.unit, stage.palette);
         let asphalt = palette.lit(Rgb::hex(0x5a_5f6c), 0.08);
         let asphalt = whitened(stage, asphalt, 0.35);
+        // How much of the mirror asphalt covers: wet streets reflect most, by night even dry ones a
+        // little.
         let shine = match (wet, palette.is_dark()) {
             (true, _) => 0.34,
             (_, true) => 0.68,

@@ -80,6 +80,7 @@ fn trunks(stage: &mut Stage<'_>, depth: f32, distance: f32, count: usize, thick:
             ..Plane::new(depth, -unit * 0.1, ground + unit * 0.12)
         },
         |pen, left, right| {
+            // Counts are for a plane of usual width; wider ones get more trunks, not sparser ones.
             let count = (count as f32 * (right - left) / (unit * 1.9)).max(4.0) as usize;
             for n in 0..count {
                 let x = left + (right - left) * (n as f32 + rng.range(0.1, 0.9)) / count as f32;
@@ -133,6 +134,7 @@ fn trunks(stage: &mut Stage<'_>, depth: f32, distance: f32, count: usize, thick:
 
 /// Leaves in clumps along the top.
 fn crowns(pen: &mut Pen, span: (f32, f32), count: usize, size: f32, leaf: Rgb, rng: &mut Rng) {
+    // Bounded, because each clump is a curve of its own and the far rows have many trunks.
     let clumps = (count * 5).min(160);
     for _ in 0..clumps {
         let (x, y) = (
@@ -202,6 +204,7 @@ fn shafts(stage: &mut Stage<'_>, glade: f32, horizon: f32) {
         _ => 0.34,
     };
     let seed = stage.rng.next();
+    // Above and beside the glade, outside the frame.
     let source = (glade + unit * 0.25, -unit * 0.5);
     stage.wash(0.4, Meeting::Light, 0.25, |x, y| {
         let angle = (x - source.0).atan2(y - source.1);

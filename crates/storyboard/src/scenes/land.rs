@@ -44,6 +44,7 @@ pub(super) fn range(stage: &mut Stage<'_>, range: Range, orb: Orb) {
     let tall = range.height;
     let top = range.base - tall * 1.35;
     let step = 1.0_f32;
+    // A little more than the plane: slopes look to both sides of a texel.
     let margin = stage.margin(depth) + unit * 0.3;
     let start = -margin;
     let columns = 0..((stage.width + 2.0 * margin) / step) as usize + 2;
@@ -79,10 +80,12 @@ pub(super) fn range(stage: &mut Stage<'_>, range: Range, orb: Orb) {
                 (height_at(from + unit * 0.018) - height_at(from - unit * 0.018)) / (unit * 0.036);
             let face = smooth(-0.3, 0.3, slope * left_light + rough * 0.35);
             let altitude = (range.base - y) / tall;
+            // The snow line, ragged by the same roughness as the rock.
             let snow = smooth(0.0, 0.07, altitude - (1.0 - range.snow) - rough * 0.22);
             let bare = lit.mix_plain(shade, 1.0 - face);
             let cold = snow_lit.mix_plain(snow_shade, 1.0 - face);
             let colour = bare.mix_plain(cold, snow);
+            // The foot of each range dissolves, so that the next one stands out against it.
             let mist = smooth(tall * 0.25, tall * 0.95 + unit * 0.1, below) * 0.75;
             (colour.mix_plain(foot, mist), (below + 0.5).clamp(0.0, 1.0))
         },
@@ -367,6 +370,7 @@ fn pines_edge(stage: &mut Stage<'_>) {
     let snow = (stage.reading.is_snowy()).then_some(white);
     stage.plane(Plane::new(1.35, height * 0.2, height * 1.2), |pen, _, _| {
         for n in 0..4 {
+            // From beyond the edge inwards, each a little smaller: a natural frame.
             let inward = width * (-0.05 + 0.065 * n as f32) + rng.signed() * unit * 0.02;
             let x = if side { inward } else { width - inward };
             let tall = unit * (0.78 - 0.15 * n as f32) * rng.range(0.85, 1.1);
@@ -386,6 +390,7 @@ fn copses(stage: &mut Stage<'_>, depth: f32, crest: &Crest, size: f32, distance:
     let light = palette
         .lit(palette.leaf.lift(0.02), distance)
         .mix(palette.glow, 0.14);
+    // Three of ten trees have the season's other colour.
     let other = palette.lit(palette.blossom.lift(-0.03), distance);
     let snow = (stage.reading.is_snowy()).then(|| palette.lit(Rgb::hex(0xf2_f6fb), distance));
     let (top, bottom) = (crest(0.0) - unit * (size + 0.25), crest(0.0) + unit * 0.35);

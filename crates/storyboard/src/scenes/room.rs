@@ -26,6 +26,8 @@ const CURTAIN: f32 = 0.17;
 
 pub(super) fn room(stage: &mut Stage<'_>) {
     let (unit, width, height) = (stage.unit, stage.width, stage.height);
+    // Two rooms: with a floor for large or lively figures, else a close view of the window with its
+    // sill.
     let floor = needs_floor(stage).then_some(height * if stage.tall() { 0.74 } else { 0.7 });
     let (sill, half, tall) = match floor {
         Some(line) => (line - unit * 0.24, unit * 0.3, unit * 0.36),
@@ -43,6 +45,7 @@ pub(super) fn room(stage: &mut Stage<'_>) {
         bottom: sill,
     };
     let orb = sky::sky(stage, sill);
+    // The view is painted first and whole; the wall then leaves only the window open.
     let far = land::meadow(stage, 0.25, sill - unit * 0.1, 0.05, 0.55);
     land::pines(stage, 0.25, &far, 30, 0.06);
     sky::bloom(stage, orb, 0.5);
@@ -114,6 +117,7 @@ pub(super) fn colours(stage: &mut Stage<'_>) -> (Rgb, Rgb) {
     } else {
         palette.glow
     };
+    // Indoors it is darker than outside even by day.
     let dim = if palette.is_dark() { 0.45 } else { 0.72 };
     let lamp = palette.light.mix(Rgb::WHITE, 0.35);
     let wall = paper.under(lamp).mix(Rgb::BLACK, 1.0 - dim).mix(glow, 0.1);
@@ -146,6 +150,7 @@ fn wall(stage: &mut Stage<'_>, window: Window, (near, wood): (Rgb, Rgb)) {
         let below = Ink::down(bottom, near, height, dark);
         pen.rect(left - 1.0, bottom, right - left + 2.0, end - bottom, below);
         frame(pen, window, unit, wood);
+        // A picture hangs beside the window if there is room for it.
         let space = width - right;
         let picture = (
             right + space * 0.3,
@@ -485,6 +490,8 @@ fn furniture(stage: &mut Stage<'_>, line: f32, wall: Rgb) {
         brush: 0.05,
         ..Plane::new(0.66, line - unit * 1.1, line + unit * 0.1)
     };
+    // Furniture keeps clear of the window in the middle, and stays in the frame even if it is
+    // narrow.
     let aside = (width * 0.5 - unit * 0.47).max(unit * 0.1);
     let lamp = if left { width - aside } else { aside };
     stage.plane(plane, |pen, _, _| {

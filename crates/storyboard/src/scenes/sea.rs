@@ -35,6 +35,7 @@ pub(super) fn sea(stage: &mut Stage<'_>) {
     if stormy {
         far_surge(stage, horizon, shore);
     }
+    // With boats and nobody on land there is no beach: all of the frame is water.
     let open = !walks && cast::any(stage, cast::Group::Water);
     let near = if open { 0.72 } else { 0.56 };
     let row = |share: f32| horizon + (shore - horizon) * share;
@@ -94,6 +95,7 @@ pub(super) fn lake(stage: &mut Stage<'_>) {
     } else {
         sheet(stage, horizon, orb, 0.3);
     }
+    // Figures stay out of the far sixth, where they would be specks, and off the near shore.
     let deep = stage.height - horizon;
     let pool = cast::Pool {
         rows: (horizon + deep * 0.16, horizon + deep * 0.54),
@@ -141,6 +143,7 @@ fn sheet(stage: &mut Stage<'_>, horizon: f32, orb: Orb, rough: f32) {
         let count = (620.0 * stage.width / unit) as usize;
         stage.rng.part("glints", 0.0);
         let glints = Particles::new(Mark::Glint, count, area, unit, colour, &mut stage.rng);
+        // A low sun draws a path of glitter, a high one glitters everywhere.
         let tight = if palette.hour == Hour::Day { 0.0 } else { 0.55 };
         stage.particles(glints.gathered(orb.x, tight).at_depth(0.5));
     }

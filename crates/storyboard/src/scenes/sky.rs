@@ -12,6 +12,7 @@ use crate::subject::Subject;
 /// Paints the sky down to `horizon` (stage pixels) and returns the position of the light.
 pub(super) fn sky(stage: &mut Stage<'_>, horizon: f32) -> Orb {
     stage.rng.part("sky", 0.0);
+    // First: the gradient brightens around it.
     let orb = place_orb(stage, horizon);
     let palette = stage.palette;
     let reach = stage.unit * 0.8;

@@ -29,6 +29,7 @@ pub(super) fn space(stage: &mut Stage<'_>) {
     let (width, height) = (stage.width, stage.height);
     stage.wash(0.04, Meeting::Cover, 0.0, |x, y| {
         let (u, v) = (x / unit, y / unit);
+        // Distance from a slanting band, within which the nebula lies.
         let band = (y - height * 0.45 - (x - width * 0.5) * slope) / (unit * 0.42);
         let warp = cloudy(seed ^ 3, u * 1.4, v * 1.4, 3);
         let gas = cloudy(seed, u * 1.9 + warp, v * 1.9 + warp * 0.6, 5);
@@ -100,6 +101,7 @@ fn limb(stage: &mut Stage<'_>, left: bool) {
             }
             let sun = smooth(-0.5, 0.75, dx * side - dy * 0.7 - 0.2);
             if away > 1.0 {
+                // Air outside of the disc thins out with the third power of the height.
                 let shell = (1.0 - (away - 1.0) / 0.1).max(0.0);
                 return (air, shell * shell * shell * 0.6 * sun);
             }

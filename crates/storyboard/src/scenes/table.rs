@@ -45,6 +45,7 @@ pub(super) fn table(stage: &mut Stage<'_>) {
     };
     cast::fliers(stage, edge, orb);
     let mut seats = cast::standing(stage);
+    // People behind the table are seen from close by, as the things on it are.
     cast::enlarge(stage, &mut seats, &|one| !lies(one), 0.84);
     let floor = height * 1.08;
     cast::stand(stage, &seats, &|one| !lies(one), 0.7, &|_| floor);
@@ -72,6 +73,7 @@ fn backdrop(stage: &mut Stage<'_>, edge: f32, light: f32) {
     let dark = palette.is_dark();
     stage.wash(0.15, Meeting::Cover, 0.0, |x, y| {
         let away = (x - light) / unit;
+        // All of the backdrop is one coarse wash with soft edges: out of focus without any blur.
         let mut colour = wall.lift(-0.1).mix(wall, (-away * away * 1.2).exp());
         let v = (y / sill).clamp(0.0, 1.0);
         let sky = palette.sky_middle.mix(palette.sky_low, v);

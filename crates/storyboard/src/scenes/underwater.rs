@@ -34,6 +34,8 @@ pub(super) fn underwater(stage: &mut Stage<'_>) {
         let away = (px - x).hypot(py + unit * 0.1) / reach;
         column.mix(top.lift(0.12), 0.7 * (-away * away * 3.0).exp())
     });
+    // Water takes the place of the air: everything that follows fades into it and is lit through
+    // it.
     palette.haze = middle.mix(deep, 0.35);
     palette.light = Rgb::hex(0x9f_d0d8)
         .mix(middle, 0.35)
@@ -47,6 +49,7 @@ pub(super) fn underwater(stage: &mut Stage<'_>) {
         radius: 0.0,
         shows: false,
     };
+    // Without any subject a school of fish keeps the scene alive.
     if stage.reading.roles.is_empty() {
         let at = (width * 0.3, height * 0.4);
         cast::extra(stage, Subject::School, at, unit * 0.4, 0.5, unit * 0.02);
@@ -57,6 +60,7 @@ pub(super) fn underwater(stage: &mut Stage<'_>) {
     let floor = height * 0.93;
     bed(stage, 1.0, floor, 0.12);
     cast::walkers(stage, 1.0, &move |_| floor);
+    // In front of the figures and rooted below the frame, as a frame within it.
     kelp(stage, 1.2, 0.05, height * 1.1);
     let area = [0.0, -unit * 0.05, width, height * 1.05];
     let count = (70.0 * width / unit) as usize;

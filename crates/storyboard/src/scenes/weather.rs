@@ -20,6 +20,7 @@ pub(super) fn weather(stage: &mut Stage<'_>) {
     if reading.has(Weather::Fog) {
         stage.rng.part("fog", 0.0);
         fog(stage, 0.6);
+    // Heavy snow and rain hide the distance even without a word for fog.
     } else if reading.has(Weather::Blizzard) {
         fog(stage, 0.62);
     } else if reading.has(Weather::Downpour) {

@@ -103,6 +103,7 @@ impl<'a> Figure<'a> {
         pen.within(self.bones.whole, |pen| {
             self.behind(pen, look);
             self.prop(pen, look);
+            // Back to front: what hangs behind, the far side, the body, the near side.
             self.arm(pen, &far(look), 1, self.far_arm_is_behind());
             self.leg(pen, &far(look), 1);
             between(pen);

@@ -131,6 +131,7 @@ fn members(m: &Moment) -> impl Iterator<Item = Member> {
 
 fn member(m: &Moment, index: usize, (x, up, size): (f32, f32, f32)) -> Member {
     let seed = index * 7 + usize::from(m.nth) * 3;
+    // A mix of grown-ups; children only in the nearer rows, where they are not hidden.
     let (subject, size) = match seed % 5 {
         0 => (Subject::Man, size),
         1 => (Subject::Woman, size),
@@ -155,6 +156,7 @@ fn member(m: &Moment, index: usize, (x, up, size): (f32, f32, f32)) -> Member {
         m.act,
         Act::Walk | Act::Run | Act::Move | Act::Fly | Act::Swim
     );
+    // A negative scale mirrors.
     let across = if !goes && index % 3 == 1 { -size } else { size };
     Member {
         posture: acts::posture(&worn.build, &moment),

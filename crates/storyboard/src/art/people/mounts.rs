@@ -99,6 +99,7 @@ pub(super) fn cyclist(pen: &mut Pen, look: &Look, m: &Moment) {
             .pre_concat(Transform::from_rotate_at(degrees, 50.0, 50.0));
         pen.within(place, |pen| figure::part(pen, look, BICYCLE, "wheel"));
     }
+    // The bicycle is drawn between the legs, inside of the body's transform, which it undoes.
     let unscaled = figure.bones.whole.invert().unwrap_or_default();
     let bike = Look {
         main: look.trim,
@@ -252,6 +253,7 @@ fn skier_posture(m: &Moment) -> Posture {
     let moving = m.act != Act::Stand;
     let carve = (m.t * 2.1).sin();
     let low = if moving { 9.0 + 1.6 * carve } else { 1.0 };
+    // A crouch that deepens in each turn.
     let lean = if moving { 26.0 + 2.0 * carve } else { 2.0 };
     let row = build.ankle_row() - 1.6;
     Posture {

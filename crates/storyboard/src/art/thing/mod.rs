@@ -34,6 +34,7 @@ fn whole(subject: Subject, m: &Moment) -> Transform {
         }
         (Act::Turn, _) => {
             let turn = (m.t * 1.5).cos();
+            // Edge-on a flat thing would vanish.
             let across = if turn.abs() < 0.06 { 0.06 } else { turn };
             Transform::from_translate(50.0, 0.0)
                 .pre_scale(across, 1.0)
@@ -370,6 +371,7 @@ fn flame(m: &Moment, nth: f32, burns: bool) -> Pose {
 
 /// The hands of a clock: in real time, or fast if the words make it turn.
 fn clock(m: &Moment, part: &str) -> Pose {
+    // It starts at nine minutes past ten, as clocks in shop windows do.
     let minutes = match m.act {
         Act::Turn => m.t * 8.0,
         _ => m.t / 60.0,

@@ -18,6 +18,7 @@ pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
     if let Some(puffs) = exhaust(subject, look, m) {
         puffs.draw(pen, m.t);
     }
+    // Legs are drawn around the bicycle: one behind it, the rest of the rider in front.
     let rides = subject == Subject::Bicycle && m.gone > 0.0;
     if rides {
         rider_back(pen, look, cranked(m.gone));
@@ -83,6 +84,7 @@ fn cranked(gone: f32) -> f32 {
 /// The exhaust of its engine, or the snow from its runners.
 fn exhaust(subject: Subject, look: &Look, m: &Moment) -> Option<Puffs> {
     let moves = m.gone > 0.0;
+    // Smoke stays behind a vehicle that moves; from a standing one it rises almost straight.
     let back = if moves { -1.0 } else { -0.2 };
     let puffs = |from, drift: (f32, f32), radius, dark, alpha| Puffs {
         from,

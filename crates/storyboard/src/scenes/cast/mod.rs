@@ -40,8 +40,11 @@ pub(super) fn is_cast(stage: &Stage<'_>, subject: Subject) -> bool {
 
 /// Puts fliers (in water and in space: floating figures) into the air above `horizon`, away from `orb`.
 pub(super) fn fliers(stage: &mut Stage<'_>, horizon: f32, orb: Orb) {
+    // The layout favours the left; with the sun there it is mirrored, unless the words say who is
+    // on the left.
     let mirrored = orb.x < stage.width * 0.5 && stage.reading.order.is_none();
     let mut seats = seats(stage, Group::Air);
+    // Insects are placed by `near`, in front of everything.
     seats.retain(|seat| !(stage.place.has_ground() && seat.is_near()));
     for mut seat in seats {
         if mirrored && stage.kept.is_empty() {
@@ -156,6 +159,7 @@ pub(super) fn stand(
         let y = (0..=8)
             .map(|n| ground(seat.x + way.along() * (n as f32 / 8.0 - 0.5)))
             .fold(f32::MIN, f32::max);
+        // Houses and trees stand a little farther back than those who walk past them.
         let behind = if seat.is_fixed() { 0.012 } else { 0.0 };
         let back = stage.unit * (seat.rise.max(0.0) * 0.03 + behind);
         let at = (seat.x, y + seat.nearer + seat.size * 0.01 - back);
@@ -495,6 +499,7 @@ fn way(stage: &Stage<'_>, seat: &Seat) -> Way {
     } else {
         1.0
     };
+    // Factor of the usual speed; what is not listed stays where it is.
     let gait = match (act, facts.stance) {
         (Act::Run, _) => 2.0,
         (Act::Walk | Act::Move | Act::Fly | Act::Swim, _) => 1.0,
@@ -511,6 +516,7 @@ fn way(stage: &Stage<'_>, seat: &Seat) -> Way {
     let rise = climb(seat, act) * pace.max(0.5) * stage.unit;
     let limit = stage.height * CLIMB_MAX / stage.seconds.max(0.1);
     let rise = rise.min(limit).max(-limit);
+    // These have no front and stay as they are drawn.
     let symmetric = matches!(facts.body, Body::Building | Body::Plant | Body::Sky)
         || matches!(facts.stance, Stance::Lies);
     // A figure that stays looks into the frame.

@@ -81,6 +81,7 @@ pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
     let mirrored = asked_side(stage, &made).unwrap_or(by_chance);
     // All shrink alike until they fill 0.8 of the width of their rows.
     let sum: f32 = made.iter().map(Seat::wide).sum();
+    // Up to fourteen figures share a row; more stand in several, each a little nearer.
     let rows = made.len().div_ceil(ROW_MAX).max(1);
     let scale = (stage.width * rows as f32 * FILL / sum.max(1.0)).min(1.0);
     for seat in &mut made {
@@ -105,6 +106,7 @@ pub(super) fn seats(stage: &Stage<'_>, wanted: Group) -> Vec<Seat> {
         }
     }
     let moving = made.iter().filter(|seat| !seat.is_fixed());
+    // The narrowest room counts for all, so that a group moves at one pace.
     let room = moving
         .map(|seat| seat.x.min(stage.width - seat.x) * 2.0)
         .fold(stage.width, f32::min)
@@ -428,6 +430,8 @@ fn settle(stage: &Stage<'_>, seats: &mut [Seat]) {
         else {
             continue;
         };
+        // Remembered without the words' size and the camera's distance, which this version may
+        // change.
         seat.size = (kept.size * seat.role.size * stage.nearness)
             .min(stage.width * 0.8)
             .min(stage.height * 0.66);
