@@ -15,7 +15,7 @@ import yaml
 
 FOLDERS = [Path("deploy"), Path("packaging")]
 PAGES = [Path("docs/deployment.md"), Path("docs/scale.md")]
-# Variables that are no settings (crates/kinora/src/overlay.rs), and the one that names a binary to tests.
+# Variables that are no settings (crates/kinora/src/config/overlay.rs), and the one that names a binary to tests.
 OTHER_VARIABLES = {
     "KINORA_CONFIG", "KINORA_KEY", "KINORA_ACCEPT_LOSS", "KINORA_URL", "KINORA_API_KEY", "KINORA_E2E_BINARY",
 }

@@ -2,30 +2,29 @@
 //! while the service runs. The folder has a temporary name until the backup is complete and
 //! verified.
 
-pub(crate) mod last;
 pub(crate) mod manifest;
 pub(crate) mod mover;
-pub(crate) mod progress;
 pub(crate) mod staging;
 
-use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use kinora_blobs::folder::{Folder, Transfer};
-use kinora_blobs::measure_file;
 use kinora_contract::{Clock, StoredFile, TaskId};
 use kinora_store::{BackupSource, OpenError, Snapshot, StoreError, TaskFiles, open_snapshot};
+use serde::{Deserialize, Serialize};
 
 use crate::cli::{BackupArgs, HomeArgs, ResultsMode};
 use crate::config::Config;
 use crate::failure::Failure;
+use crate::folder::{self, LAST_BACKUP};
+use crate::hint;
 use crate::output::print;
+use crate::progress::Progress;
 use crate::system::SystemClock;
-use crate::{folder, hint};
-use last::Last;
 use manifest::{FORMAT, Manifest, Part, Results, Tasks};
 use mover::Mover;
-use progress::Progress;
 use staging::Staging;
 pub(crate) use staging::{claim, lock, sync_all_under};
 
@@ -212,16 +211,6 @@ impl Job<'_> {
     }
 }
 
-impl Part {
-    /// Reads and measures the file at `path`.
-    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
-        let (bytes, sha256) = measure_file(path).map_err(|error| {
-            Failure::because(format!("{} cannot be read back", path.display()), error)
-        })?;
-        Ok(Self { bytes, sha256 })
-    }
-}
-
 // Copies the files that a snapshot refers to into the backup. A second look at the store
 // distinguishes files that were removed since the snapshot from lost ones.
 
@@ -335,5 +324,69 @@ impl<'a> Taking<'a> {
             }),
         ];
         Ok((self.taken, notes.into_iter().flatten().collect()))
+    }
+}
+
+/// The record of backups.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    /// The last complete one.
+    pub(crate) whole: Option<Made>,
+    /// One that was started and has not ended.
+    pub(crate) begun: Option<Made>,
+}
+
+/// A backup.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Made {
+    /// Its start, in Unix seconds.
+    pub(crate) at: u64,
+    pub(crate) to: PathBuf,
+}
+
+impl Record {
+    /// Reads the record; `None` if it is missing or unreadable.
+    pub(crate) fn read(data: &Path) -> Option<Self> {
+        let text = fs::read_to_string(data.join(LAST_BACKUP)).ok()?;
+        serde_json::from_str(&text).ok()
+    }
+
+    fn write(&self, data: &Path) -> io::Result<()> {
+        let path = data.join(LAST_BACKUP);
+        let staged = data.join(format!("{LAST_BACKUP}.{}", std::process::id()));
+        fs::write(&staged, format!("{}\n", serde_json::to_string(self)?))?;
+        // Lets the service's user read it even if another user made the backup; only root can give
+        // it away.
+        if let Ok(owner) = fs::metadata(data) {
+            let _ = std::os::unix::fs::chown(&staged, Some(owner.uid()), Some(owner.gid()));
+        }
+        fs::rename(&staged, &path)
+    }
+}
+
+/// The record of a backup in progress. If the data folder is not writable, there is no record, but
+/// the backup proceeds.
+#[derive(Debug)]
+struct Last<'a> {
+    data: &'a Path,
+    record: Record,
+}
+
+impl<'a> Last<'a> {
+    /// Records that a backup has started.
+    fn begin(data: &'a Path, to: &Path, at: u64) -> Self {
+        let mut record = Record::read(data).unwrap_or_default();
+        record.begun = Some(Made {
+            at,
+            to: to.to_owned(),
+        });
+        let _ = record.write(data);
+        Self { data, record }
+    }
+
+    /// Records that the backup is complete.
+    fn end(mut self) {
+        self.record.whole = self.record.begun.take();
+        let _ = self.record.write(self.data);
     }
 }

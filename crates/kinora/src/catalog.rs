@@ -122,7 +122,7 @@ fn catalog(cards: Vec<ModelCard>) -> Result<Catalog, Failure> {
 fn served(engine: &Engine, config: &Config) -> Result<Served, Failure> {
     let maker = maker(engine, &config.data)?;
     #[cfg(feature = "test-faults")]
-    let maker = crate::paced::around(&config.test, maker, engine.host.is_some());
+    let maker = crate::faults::wrap_engine(&config.test, maker, engine.host.is_some());
     Ok(Served {
         engine: maker,
         progress_timeout: engine.silence_max(),

@@ -1,33 +1,32 @@
 //! The command line. Help texts are the manual that people read first.
 
-mod comfy;
-mod engine;
-mod home;
+mod backup;
 mod keys;
 mod make;
 mod models;
-mod moves;
-mod operations;
-mod tasks;
-mod webhooks;
+mod service;
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use clap::{Parser, Subcommand};
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
-
-use crate::config::ListenAddress;
-use crate::tilde::path;
-pub(crate) use comfy::{ComfyArgs, ComfyCommand, ComfyImportArgs};
-pub(crate) use engine::{EngineArgs, EngineCheckArgs, EngineCommand};
-pub(crate) use home::HomeArgs;
-pub(crate) use keys::{CreateArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs};
-pub(crate) use make::{EditArgs, FinalArgs, GenerateArgs, OutputArgs, PreviewMode};
-pub(crate) use models::{ModelsArgs, ModelsCommand, NamedArgs};
-pub(crate) use moves::{ExportArgs, ImportArgs, MovedResults};
-pub(crate) use operations::{TopArgs, UsageArgs};
-pub(crate) use tasks::{CompletionsArgs, IdsArgs, ManArgs, TasksArgs, TasksCommand};
-pub(crate) use webhooks::{AddArgs, DeliveriesArgs, WebhookArgs, WebhooksArgs, WebhooksCommand};
+pub(crate) use backup::{
+    BackupArgs, ExportArgs, ImportArgs, MovedResults, RestoreArgs, ResultsMode,
+};
+pub(crate) use keys::{
+    AddArgs, CreateArgs, DeliveriesArgs, KeysArgs, KeysCommand, ListArgs, LogArgs, RotateArgs,
+    WebhookArgs, WebhooksArgs, WebhooksCommand,
+};
+pub(crate) use make::{
+    CompletionsArgs, EditArgs, FinalArgs, GenerateArgs, IdsArgs, ManArgs, OutputArgs, PreviewMode,
+    TasksArgs, TasksCommand,
+};
+pub(crate) use models::{
+    ComfyArgs, ComfyCommand, ComfyImportArgs, EngineArgs, EngineCheckArgs, EngineCommand,
+    ModelsArgs, ModelsCommand, NamedArgs,
+};
+pub(crate) use service::{
+    CommandHostArgs, HomeArgs, MigrateArgs, OrphansArgs, ServeArgs, TopArgs, UsageArgs, WorkerArgs,
+    WorkersArgs,
+};
 
 /// Self-hosted video generation: post a task, poll it, get an MP4.
 #[derive(Debug, Parser)]
@@ -137,16 +136,6 @@ pub(crate) enum Command {
     ProgramHost(CommandHostArgs),
 }
 
-/// Arguments of `kinora command-host`.
-#[derive(Debug, Args)]
-pub(crate) struct CommandHostArgs {
-    /// What the command may access, as JSON; `null`: everything.
-    pub(crate) confinement: String,
-    /// The program and its arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
-    pub(crate) command: Vec<OsString>,
-}
-
 impl Command {
     /// Whether a service starts it for an engine or a film. Such a process gets no secrets.
     pub(crate) const fn is_child(&self) -> bool {
@@ -168,158 +157,6 @@ impl Command {
             _ => false,
         }
     }
-}
-
-/// Flags of `kinora serve`.
-#[derive(Debug, Args)]
-#[command(after_help = "For example, behind a proxy that speaks TLS:\n  \
-                  kinora serve --data /var/lib/kinora --base-url https://video.example.com\n\n\
-                  Every setting outside of [[tables]] can also be given as a variable:\n  \
-                  KINORA_LISTEN=0.0.0.0:8080 KINORA_WORKER_SLOTS=4 kinora serve")]
-pub(crate) struct ServeArgs {
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-    /// Where to listen: an IP address or a host's name, and a port [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "HOST:PORT")]
-    pub(crate) listen: Option<ListenAddress>,
-    /// Start of result URLs, as clients reach the service [default: http://HOST:PORT]
-    #[arg(long, value_name = "URL")]
-    pub(crate) base_url: Option<String>,
-    /// Serve the API alone: tasks wait for a `kinora worker` that shares the store
-    #[arg(long)]
-    pub(crate) no_worker: bool,
-    /// Log format on standard error
-    #[arg(long, value_name = "FORM")]
-    pub(crate) log_format: Option<LogFormat>,
-    /// Start although acknowledged tasks, results or keys are missing or damaged, and serve the
-    /// rest. Use it for one start only. Also as KINORA_ACCEPT_LOSS=1
-    #[arg(long)]
-    pub(crate) accept_loss: bool,
-}
-
-/// Flags of `kinora worker`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "All processes of a service share a PostgreSQL database (store.url) and the results (results.url); \
-                  engines and models are this process's own. For example, on a machine with a GPU:\n  \
-                  kinora worker --config gpu.toml --health-listen 127.0.0.1:8081\n\n\
-                  SIGTERM lets running tasks finish; a second one returns them to the queue at once."
-)]
-pub(crate) struct WorkerArgs {
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-    /// Where to answer /healthz and /readyz, and nothing else [default: nowhere]
-    #[arg(long, value_name = "HOST:PORT")]
-    pub(crate) health_listen: Option<ListenAddress>,
-    /// Log format on standard error
-    #[arg(long, value_name = "FORM")]
-    pub(crate) log_format: Option<LogFormat>,
-}
-
-/// Flags of `kinora workers`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Pass the same --data or --config as to `kinora serve`. For example:\n  \
-                  kinora workers --data /var/lib/kinora\n  \
-                  kinora workers --json | jq '.[] | select(.state == \"serving\") | .models[].model'"
-)]
-pub(crate) struct WorkersArgs {
-    /// Print JSON, with times in Unix seconds
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-/// Flags of `kinora migrate`.
-#[derive(Debug, Args)]
-pub(crate) struct MigrateArgs {
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-/// Flags of `kinora orphans`.
-#[derive(Debug, Args)]
-pub(crate) struct OrphansArgs {
-    /// Remove them
-    #[arg(long)]
-    pub(crate) remove: bool,
-    /// Print JSON, with times in Unix seconds
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-/// Log formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum LogFormat {
-    /// Text on a terminal, JSON elsewhere.
-    Auto,
-    /// For people.
-    Text,
-    /// One JSON object per line.
-    Json,
-}
-
-/// Flags of `kinora backup`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Pass the same --data and --config as to `kinora serve`. For example, once a night:\n  \
-                  kinora backup /backups/kinora-$(date +%F) --data /var/lib/kinora"
-)]
-pub(crate) struct BackupArgs {
-    /// New folder for the backup; the folder that it is in must exist
-    #[arg(value_name = "DEST", value_parser = path())]
-    pub(crate) dest: PathBuf,
-    /// How to back up results
-    #[arg(long, value_name = "HOW", default_value = "link")]
-    pub(crate) results: ResultsMode,
-    /// Read every result and compare its SHA-256, linked files too
-    #[arg(long)]
-    pub(crate) verify: bool,
-    /// Print JSON, with times in Unix seconds
-    #[arg(long)]
-    pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) home: HomeArgs,
-}
-
-/// Ways to back up results.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum ResultsMode {
-    /// Use hard links if the file system allows, otherwise copies
-    Link,
-    /// Use copies
-    Copy,
-    /// Leave the results in place; the backup records their location
-    Reference,
-}
-
-impl ResultsMode {
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Link => "link",
-            Self::Copy => "copy",
-            Self::Reference => "reference",
-        }
-    }
-}
-
-/// Flags of `kinora restore`.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "For example:\n  kinora restore /backups/kinora-2026-11-22 --data /var/lib/kinora-restored"
-)]
-pub(crate) struct RestoreArgs {
-    /// Folder created by `kinora backup`
-    #[arg(value_name = "SOURCE", value_parser = path())]
-    pub(crate) source: PathBuf,
-    /// Data folder to restore into; it must be empty or absent
-    #[arg(long, value_name = "DIR", value_parser = path())]
-    pub(crate) data: PathBuf,
 }
 
 #[cfg(test)]

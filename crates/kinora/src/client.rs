@@ -3,14 +3,13 @@
 
 mod bar;
 mod deliver;
-mod local;
 mod make;
 mod picture;
 mod service;
-mod shown;
 mod sixel;
 mod tasks;
 
+use crate::beside;
 use crate::cli::{EditArgs, FinalArgs, GenerateArgs, TasksArgs};
 use crate::failure::Failure;
 
@@ -35,10 +34,7 @@ pub(crate) fn tasks(args: &TasksArgs) -> Result<(), Failure> {
 }
 
 fn run(command: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::because("The command could not start", error))?;
+    let runtime = beside::runtime()?;
     let done = runtime.block_on(command);
     // A name lookup that hangs must not keep the process alive.
     runtime.shutdown_background();

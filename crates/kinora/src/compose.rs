@@ -149,7 +149,7 @@ async fn open(config: &Config, tracer: Tracer) -> Result<Opened, Failure> {
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
     damage::check_results(config, &stores, &*blobs).await?;
     #[cfg(feature = "test-faults")]
-    let (stores, blobs) = crate::faults::around(&config.test, stores, blobs);
+    let (stores, blobs) = crate::faults::wrap_stores(&config.test, stores, blobs);
     let blobs = kinora_blobs::metered(blobs, Arc::new(SystemClock));
     Ok(Opened {
         stores,

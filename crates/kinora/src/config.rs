@@ -1,21 +1,14 @@
 //! The configuration: one commented file with the built-in defaults, overridden by variables, then
 //! by flags. An unknown key is an error.
 
-mod address;
 mod devices;
 mod engines;
-mod lenient;
 mod load;
-mod lodging;
-mod places;
+mod overlay;
 mod policy;
 mod provenance;
-mod quota;
-mod removed;
-mod results;
 mod secret;
-pub(crate) mod slots;
-mod studio;
+mod storage;
 mod traces;
 mod weights;
 
@@ -28,17 +21,14 @@ use kinora_engine::EngineKind;
 use kinora_storyboard::{StoryboardKind, not_in_watermark};
 use serde::Deserialize;
 
-use crate::cli::LogFormat;
+use crate::address::{ListenAddress, OptionalAddress, check_base_url};
 use crate::failure::Failure;
-pub(crate) use address::{ListenAddress, OptionalAddress, check_base_url};
-pub(crate) use devices::Device;
-pub(crate) use engines::{Engine, EngineFile, Host, Memory, Placement};
-pub(crate) use lodging::Lodging;
+use crate::logging::LogFormat;
+pub(crate) use devices::{Device, Surplus};
+pub(crate) use engines::{Engine, EngineFile, Host, Lodging, Memory, Placement};
 pub(crate) use policy::Policy;
 pub(crate) use provenance::Provenance;
-pub(crate) use quota::ProjectBytes;
-pub(crate) use results::{Delivery, S3};
-pub(crate) use studio::Studio;
+pub(crate) use storage::{Delivery, ProjectBytes, S3};
 pub(crate) use traces::Traces;
 pub(crate) use weights::Weights;
 
@@ -105,7 +95,7 @@ pub(crate) struct Log {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Store {
+struct Store {
     pub(crate) url: String,
     pub(crate) listen_url: String,
 }
@@ -131,7 +121,7 @@ pub(crate) struct Queue {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Quota {
+struct Quota {
     pub(crate) project_tasks_max: u32,
     pub(crate) project_bytes_max: ProjectBytes,
     pub(crate) bytes_max: u64,
@@ -140,7 +130,7 @@ pub(crate) struct Quota {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Http {
+struct Http {
     pub(crate) connections_max: u32,
     pub(crate) connections_per_address_max: u32,
     pub(crate) buffered_megabytes_max: u32,
@@ -179,9 +169,16 @@ pub(crate) struct References {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Media {
+struct Media {
     pub(crate) qp: u8,
     pub(crate) mark: String,
+}
+
+/// `[studio]`: the web page.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Studio {
+    pub(crate) enabled: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]

@@ -5,8 +5,8 @@ use kinora_blobs::{BlobError, BlobStore};
 use kinora_store::{Loss, OpenError, Stores};
 
 use crate::config::Config;
-use crate::date::date;
 use crate::failure::Failure;
+use crate::output::date;
 
 /// The remedy in every refusal.
 pub(crate) const WAY_ON: &str = "Restore a backup; or start once with --accept-loss (KINORA_ACCEPT_LOSS=1) to go on \

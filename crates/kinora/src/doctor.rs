@@ -1,21 +1,13 @@
 //! `kinora doctor`: checks everything that the service depends on, changes nothing, and explains
 //! how to fix problems. It fails if the service could not keep its promises here.
 
-mod backups;
 mod credentials;
-mod database;
-mod descriptors;
 mod disk;
-mod finding;
-mod places;
-mod policy;
-mod sandbox;
+mod engines;
+mod report;
 mod secrets;
-mod slots;
 mod store;
 mod surroundings;
-
-use std::fmt::Write;
 
 use kinora_contract::Clock;
 
@@ -25,7 +17,7 @@ use crate::failure::Failure;
 use crate::folder;
 use crate::output::print;
 use crate::system::SystemClock;
-use finding::Finding;
+use report::{Finding, report, summary};
 
 /// Checks everything for a service with the same flags, and prints the findings.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
@@ -50,15 +42,6 @@ pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     }
 }
 
-fn summary(bad: usize) -> Failure {
-    let things = if bad == 1 {
-        "thing needs"
-    } else {
-        "things need"
-    };
-    Failure::new(format!("{bad} {things} attention, see above"))
-}
-
 fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     let mut findings = vec![
         ("configuration", configuration(config)),
@@ -67,7 +50,10 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     ];
     findings.extend(secrets::first_key(&config.data).map(|found| ("first key", found)));
     findings.extend(store::examine(config));
-    findings.push(("backups", backups::last(&config.data, SystemClock.now_ms())));
+    findings.push((
+        "backups",
+        store::last_backup(&config.data, SystemClock.now_ms()),
+    ));
     if let Some(folder) = folder::nearest_existing(&config.data) {
         findings.push(("file system", disk::file_system(&folder)));
         findings.push((
@@ -80,18 +66,18 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings.extend(disk::quotas(config).map(|found| ("quotas", found)));
     findings.push(("clock", surroundings::clock(&config.data)));
     findings.push(("listen address", surroundings::listen(&config.listen)));
-    findings.push(("open files", descriptors::limit(config)));
+    findings.push(("open files", surroundings::open_files(config)));
     findings.push(("https and proxies", secrets::https(config)));
     findings.push(("result addresses", surroundings::base_url(config)));
     findings.extend(surroundings::references(config).map(|found| ("references", found)));
-    findings.extend(policy::policy(config).map(|found| ("policy", found)));
+    findings.extend(surroundings::policy(config).map(|found| ("policy", found)));
     let now_ms = SystemClock.now_ms();
     findings.extend(credentials::signature(config, now_ms).map(|found| ("c2pa signature", found)));
-    findings.push(("sandbox", sandbox::sandbox(config)));
-    findings.push(("models", surroundings::models(config)));
-    findings.extend(slots::slots(config).map(|found| ("slots", found)));
-    findings.extend(surroundings::engines(config));
-    findings.extend(places::quarantined(config));
+    findings.push(("sandbox", engines::sandbox(config)));
+    findings.push(("models", engines::models(config)));
+    findings.extend(engines::slots(config).map(|found| ("slots", found)));
+    findings.extend(engines::engines(config));
+    findings.extend(engines::quarantined(config));
     findings
 }
 
@@ -103,21 +89,6 @@ fn configuration(config: &Config) -> Finding {
         "read; these settings were removed and have no effect, so delete them: {}",
         config.removed.join(", ")
     ))
-}
-
-/// One line per finding.
-fn report(findings: &[(&str, Finding)]) -> String {
-    let mut text = String::new();
-    for (what, finding) in findings {
-        let (mark, words) = match finding {
-            Finding::Good(words) => ("ok  ", words),
-            Finding::Note(words) => ("note", words),
-            Finding::Bad(words) => ("BAD ", words),
-        };
-        // Writing to a string cannot fail.
-        let _ = writeln!(text, "{mark}  {what:<17}  {words}");
-    }
-    text
 }
 
 #[cfg(test)]

@@ -4,8 +4,7 @@
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::mpsc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use crate::failure::Failure;
 use crate::keys::NewKeyParts;
 use crate::stop::Signals;
 use crate::system::{SystemClock, actor};
-use crate::{compose, descriptors, folder, logging, serve};
+use crate::{compose, folder, logging, resources, serve};
 
 /// Threads of a runtime: enough that a request and a run go on beside each other.
 const RUNTIME_THREADS: usize = 2;
@@ -153,7 +152,7 @@ fn run(
         Err(error) => return tell(&Failure::because("The service could not start", error)),
     };
     runtime.block_on(async {
-        let descriptors = descriptors::raise(config.slots());
+        let descriptors = resources::raise_descriptors(config.slots());
         let open = match serve::open(config, home, descriptors).await {
             Ok(open) => open,
             Err(failure) => return tell(&failure),

@@ -3,7 +3,6 @@
 
 mod cases;
 mod judge;
-mod stopped_jobs;
 mod watched;
 
 use std::fs;
@@ -18,9 +17,8 @@ use crate::cli::{EngineArgs, EngineCheckArgs, EngineCommand};
 use crate::engine_host::{clock, command_of};
 use crate::failure::Failure;
 use crate::output::print;
-use cases::ClipShape;
+use cases::{ClipShape, StoppedJobs};
 use judge::Judge;
-use stopped_jobs::StoppedJobs;
 use watched::Watched;
 
 /// Frames per second for an engine that takes any.

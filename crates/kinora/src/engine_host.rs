@@ -17,12 +17,13 @@ use kinora_host::{
 use serde::Deserialize;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::cli::{CommandHostArgs, LogFormat};
+use crate::cli::CommandHostArgs;
 use crate::config::{Engine, Host};
 use crate::failure::Failure;
+use crate::kinds;
+use crate::logging::{self, LogFormat};
 use crate::output::say;
 use crate::system::SystemClock;
-use crate::{kinds, logging};
 
 /// A frame takes a fraction of a second, even on a busy machine.
 const FILM_SILENCE_MAX: Duration = Duration::from_mins(1);

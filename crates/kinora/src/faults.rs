@@ -1,11 +1,20 @@
-//! Stores that fail, and the other wishes of a test, in test builds only.
+//! What a test wants of the program, in test builds only: stores that fail, other limits, and cheap
+//! or slow clips.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use kinora_blobs::BlobStore;
 use kinora_blobs::faulty::{self as blobs, FaultyBlobs};
+use kinora_contract::{VideoSpec, Warning};
+use kinora_engine::places::Places;
+use kinora_engine::{
+    Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink,
+};
 use kinora_store::Stores;
 use kinora_store::faulty::{self as store, FaultyStore};
+use kinora_worker::Maker;
 
 type Opened = (Stores, Arc<dyn BlobStore>);
 
@@ -35,9 +44,9 @@ pub(crate) struct TestOptions {
     pub(crate) clock_settle_ms: Option<u64>,
     /// `LONG_CLIP_FRAME_MS`: the pause after each frame of a clip of ten seconds or more, so that tests have the machine
     /// to themselves meanwhile.
-    pub(crate) long_clip_frame_ms: u64,
+    long_clip_frame_ms: u64,
     /// `PLAIN_CLIPS`: clips are coloured bars, for tests that do not look at what the storyboard paints.
-    pub(crate) has_plain_clips: bool,
+    has_plain_clips: bool,
     /// `FILMS_IN_PROCESS`: films are read in this process, whose executable may be a test and not the program.
     pub(crate) reads_films_in_process: bool,
 }
@@ -72,7 +81,11 @@ impl TestOptions {
 }
 
 /// Wraps both stores with faults if a test wants them.
-pub(crate) fn around(options: &TestOptions, stores: Stores, blobs: Arc<dyn BlobStore>) -> Opened {
+pub(crate) fn wrap_stores(
+    options: &TestOptions,
+    stores: Stores,
+    blobs: Arc<dyn BlobStore>,
+) -> Opened {
     let Some(ppm) = options.fault_ppm else {
         return (stores, blobs);
     };
@@ -102,4 +115,94 @@ pub(crate) fn around(options: &TestOptions, stores: Stores, blobs: Arc<dyn BlobS
         FaultyStore::wrap(stores, Arc::new(of_tasks)),
         Arc::new(FaultyBlobs::new(blobs, Arc::new(of_blobs))),
     )
+}
+
+const LONG_SECONDS: u32 = 10;
+
+/// The same engine, paced and plain as a test wants. An engine in a separate process is never
+/// plain: its process would have nothing to do.
+pub(crate) fn wrap_engine(options: &TestOptions, maker: Maker, is_hosted: bool) -> Maker {
+    let Maker::Frames(engine) = maker else {
+        return maker;
+    };
+    Maker::Frames(Arc::new(Paced {
+        engine,
+        pause: Duration::from_millis(options.long_clip_frame_ms),
+        is_plain: options.has_plain_clips && !is_hosted,
+    }))
+}
+
+struct Paced {
+    engine: Arc<dyn Engine>,
+    pause: Duration,
+    is_plain: bool,
+}
+
+impl Planner for Paced {
+    fn describe(&self) -> &Description {
+        self.engine.describe()
+    }
+
+    fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
+        self.engine.plan(spec, materials)
+    }
+
+    fn decides_length(&self, spec: &VideoSpec) -> bool {
+        self.engine.decides_length(spec)
+    }
+
+    fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
+        self.engine.warnings(spec, materials)
+    }
+}
+
+impl Engine for Paced {
+    fn generate(
+        &self,
+        job: &Job<'_>,
+        sink: &mut dyn Sink,
+        control: &Control,
+    ) -> Result<(), EngineError> {
+        let is_long = job.clip.frames >= LONG_SECONDS * job.clip.fps;
+        let pause = if is_long { self.pause } else { Duration::ZERO };
+        let sink = &mut Pausing { sink, pause };
+        if self.is_plain {
+            kinora_test_engine::generate(job, sink, control)
+        } else {
+            self.engine.generate(job, sink, control)
+        }
+    }
+
+    fn places(&self) -> Option<&Arc<Places>> {
+        self.engine.places()
+    }
+
+    fn warm_up(&self, control: &Control) {
+        self.engine.warm_up(control);
+    }
+
+    fn unload(&self) {
+        self.engine.unload();
+    }
+}
+
+struct Pausing<'s> {
+    sink: &'s mut dyn Sink,
+    pause: Duration,
+}
+
+impl Sink for Pausing<'_> {
+    fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
+        self.sink.decide(frames)
+    }
+
+    fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
+        self.sink.frame(rgb)?;
+        thread::sleep(self.pause);
+        Ok(())
+    }
+
+    fn audio(&mut self, pcm: &[f32]) -> Result<(), EngineError> {
+        self.sink.audio(pcm)
+    }
 }

@@ -21,8 +21,10 @@ const CONTENTS: [&str; 10] = [
     "results",
     "work",
     FIRST_KEY,
-    crate::backup::last::FILE,
+    LAST_BACKUP,
 ];
+/// The record of the last backup, for `kinora doctor`.
+pub(crate) const LAST_BACKUP: &str = "last-backup.json";
 /// The file with the first key if there is no terminal.
 const FIRST_KEY: &str = "first-key";
 

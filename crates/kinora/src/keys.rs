@@ -3,20 +3,18 @@
 
 mod judged;
 mod listing;
-mod log;
 
 use std::sync::Arc;
 
 use kinora_contract::Clock;
 use kinora_store::{ApiKey, KeyRotation, KeyStore, OpenError, StoreError};
 
-use crate::beside;
 use crate::cli::{CreateArgs, HomeArgs, KeysArgs, KeysCommand, ListArgs, RotateArgs};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
 use crate::system::{SystemClock, actor};
-use crate::{folder, hint, signing};
+use crate::{beside, folder, hint, signing};
 pub(crate) use judged::NewKeyParts;
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
@@ -27,7 +25,7 @@ pub(crate) fn run(args: &KeysArgs) -> Result<(), Failure> {
     match &args.command {
         KeysCommand::Create(args) => runtime.block_on(create(args)),
         KeysCommand::List(args) => runtime.block_on(list(args)),
-        KeysCommand::Log(args) => runtime.block_on(log::show(args)),
+        KeysCommand::Log(args) => runtime.block_on(listing::show_log(args)),
         KeysCommand::Rotate(args) => runtime.block_on(rotate(args)),
         KeysCommand::Revoke {
             key,

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 mod backup;
 mod beside;
 mod catalog;
@@ -12,11 +13,8 @@ mod client;
 mod comfy;
 mod compose;
 mod config;
-mod count;
 mod credentials;
 mod damage;
-mod date;
-mod descriptors;
 mod doctor;
 #[cfg(feature = "test-faults")]
 pub mod embedded;
@@ -29,29 +27,22 @@ mod folder;
 mod hint;
 mod keys;
 mod kinds;
-mod line;
 mod logging;
 mod manifest_file;
 mod manual;
-mod memory;
 mod metrics;
 mod migrate;
 mod models;
-mod monitors;
 mod moving;
 mod orphans;
 mod output;
-mod overlay;
-#[cfg(feature = "test-faults")]
-mod paced;
-mod plain_file;
+mod progress;
+mod resources;
 mod restore;
 mod serve;
-mod service_links;
 mod signing;
 mod stop;
 mod system;
-mod table;
 mod tilde;
 mod top;
 mod traces;

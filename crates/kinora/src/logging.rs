@@ -1,32 +1,47 @@
 //! The log on standard error: text for people, JSON for machines. The service's log never delays a
-//! request (`queue.rs`); an engine process writes its own directly.
+//! request (`queue.rs`); an engine process writes its own directly. Each line of a request ends with
+//! the request's id, so that the `x-request-id` of an answer leads to every line about it.
 
-mod line;
 mod queue;
 
 use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 use std::panic::PanicHookInfo;
 use std::time::Duration;
 
-use line::WithRequest;
-use queue::Queue;
+use clap::ValueEnum;
+use kinora_api::RequestId;
+use tracing::{Event, Subscriber};
+use tracing_subscriber::Layer;
 use tracing_subscriber::filter::Targets;
-use tracing_subscriber::fmt::MakeWriter;
-use tracing_subscriber::fmt::format::JsonFields;
+use tracing_subscriber::fmt::format::{JsonFields, Writer};
+use tracing_subscriber::fmt::{self, FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{Layer, fmt};
 
-use crate::cli::LogFormat;
 use crate::failure::Failure;
+use queue::Queue;
 
 /// Time limit for writing the last lines when the process ends.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 /// Time limit for the lines of a panic: the process may end soon after it.
 const PANIC_MAX: Duration = Duration::from_millis(200);
+
+/// Log formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    Auto,
+    /// For people.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
 
 /// The log of the service. Dropping it writes the last lines.
 #[derive(Debug)]
@@ -124,6 +139,61 @@ fn log_panic(panic: &PanicHookInfo<'_>, queue: &Queue) {
         (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
     tracing::error!(thread, place, cause, backtrace, "a thread panicked");
     queue.flush(PANIC_MAX);
+}
+
+/// A format of log lines, with the way to add the id.
+struct WithRequest<F> {
+    lines: F,
+    /// The field is inserted before this end of a line.
+    end: &'static str,
+    write: fn(&mut String, RequestId) -> std::fmt::Result,
+}
+
+impl<F> WithRequest<F> {
+    /// Lines of text.
+    fn text(lines: F) -> Self {
+        Self {
+            lines,
+            end: "\n",
+            write: |line, id| write!(line, " request={id}"),
+        }
+    }
+
+    /// Lines of one JSON object each.
+    fn json(lines: F) -> Self {
+        Self {
+            lines,
+            end: "}\n",
+            write: |line, id| write!(line, r#","request":"{id}""#),
+        }
+    }
+}
+
+impl<S, N, F> FormatEvent<S, N> for WithRequest<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> std::fmt::Result {
+        let Some(id) = RequestId::current() else {
+            return self.lines.format_event(context, writer, event);
+        };
+        let mut line = String::new();
+        self.lines
+            .format_event(context, Writer::new(&mut line), event)?;
+        if line.ends_with(self.end) {
+            line.truncate(line.len() - self.end.len());
+            (self.write)(&mut line, id)?;
+            line.push_str(self.end);
+        }
+        writer.write_str(&line)
+    }
 }
 
 #[cfg(test)]

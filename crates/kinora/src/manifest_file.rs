@@ -1,16 +1,18 @@
-//! The file that describes a folder created by `kinora backup` or `kinora export`. It is written
-//! last, so a folder without it is incomplete.
+//! The file that describes a folder created by `kinora backup` or `kinora export`, written last: a
+//! folder without it is incomplete. Such a folder may come from a stranger, so only regular files
+//! are opened.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::failure::Failure;
-use crate::plain_file;
 
 /// A kind of such files.
 pub(crate) struct ManifestFile {
@@ -36,7 +38,7 @@ impl ManifestFile {
     pub(crate) fn read<T: DeserializeOwned>(&self, folder: &Path) -> Result<T, Failure> {
         let path = folder.join(self.name);
         let shown = path.display();
-        let text = plain_file::open(&path).and_then(io::read_to_string);
+        let text = open_plain(&path).and_then(io::read_to_string);
         let text = text.map_err(|error| {
             let folder = folder.display();
             let text = format!("{folder} is not a {}: {}", self.whole, self.name);
@@ -70,6 +72,24 @@ pub(crate) fn told(manifest: &impl Serialize, folder: &Path, notes: &[String]) -
         fields.insert("notes".to_owned(), json!(notes));
     }
     value
+}
+
+/// Opens a regular file, and nothing else: it follows no link, and does not wait for the other end of a FIFO.
+///
+/// # Errors
+/// If the file cannot be opened, or is none.
+pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let other = || io::Error::new(ErrorKind::InvalidInput, "it is not a regular file");
+    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
+        Errno::LOOP => other(),
+        error => error.into(),
+    })?;
+    let file = File::from(file);
+    if !file.metadata()?.is_file() {
+        return Err(other());
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -107,5 +127,37 @@ mod tests {
         assert!(newer.contains("has format 2, but this program supports 1: take a newer program"));
         fs::write(&path, &text[..text.len() / 2]).unwrap();
         assert!(read().unwrap_err().contains("damaged"));
+    }
+}
+
+#[cfg(test)]
+mod plain_file_tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        fs::write(path("file"), "x").unwrap();
+        assert!(open_plain(&path("file")).is_ok());
+        symlink(path("file"), path("link")).unwrap();
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            path("fifo"),
+            rustix::fs::FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )
+        .unwrap();
+        fs::create_dir(path("folder")).unwrap();
+        for name in ["link", "fifo", "folder"] {
+            let error = open_plain(&path(name)).unwrap_err().to_string();
+            assert_eq!(error, "it is not a regular file", "{name}");
+        }
+        let none = open_plain(&path("none")).unwrap_err();
+        assert_eq!(none.kind(), ErrorKind::NotFound);
     }
 }

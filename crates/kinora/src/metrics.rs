@@ -1,10 +1,12 @@
-//! Metrics for Prometheus, on a separate listener: `[metrics] listen`. Tasks, requests and commits
-//! are counted where they happen; current values are read at each scrape.
+//! Metrics for Prometheus (`[metrics] listen`), and the small listeners that serve them and a
+//! worker's health. Tasks, requests and commits are counted where they happen; current values are
+//! read at each scrape.
 
 mod devices;
-mod present;
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,14 +14,16 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
 use axum::routing::get;
-use kinora_api::Stop;
-use kinora_store::Stores;
+use kinora_api::{ListenSettings, Stop};
+use kinora_store::{Counts, LivingWorker, StoreError, Stores, WorkerPlaceState};
+use metrics::{Unit, describe_counter, describe_gauge, describe_histogram, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use rustix::param::page_size;
 use tokio::net::TcpListener;
 
-use crate::config::{ListenAddress, OptionalAddress};
+use crate::address::{ListenAddress, OptionalAddress};
 use crate::failure::Failure;
-use crate::monitors;
+use crate::system::{self, SystemClock};
 
 /// The text format of Prometheus, version 0.0.4.
 const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -43,12 +47,12 @@ impl Metrics {
         let Some(address) = &listen.0 else {
             return Ok(None);
         };
-        let listener = monitors::bind(address).await?;
+        let listener = bind_monitor(address).await?;
         let handle = PrometheusBuilder::new()
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), BUCKETS)
             .and_then(PrometheusBuilder::install_recorder)
             .map_err(|error| Failure::because("Metrics cannot be recorded", error))?;
-        present::describe();
+        describe();
         tracing::info!(address = %address_of(&listener, address), "metrics served");
         Ok(Some(Self { handle, listener }))
     }
@@ -66,7 +70,7 @@ impl Metrics {
         let read = Arc::new(Read {
             handle: self.handle,
             stores,
-            shown: present::Shown::default(),
+            shown: Shown::default(),
         });
         let router = Router::new()
             .route("/metrics", get(scrape))
@@ -75,7 +79,7 @@ impl Metrics {
             begun: stop.begun.clone(),
             done: stop.done.clone(),
         };
-        let answering = kinora_api::serve(self.listener, router, monitors::settings()?, stop);
+        let answering = kinora_api::serve(self.listener, router, monitor_settings()?, stop);
         tokio::spawn(answering);
         Ok(())
     }
@@ -90,10 +94,314 @@ fn address_of(listener: &TcpListener, configured: &ListenAddress) -> String {
 struct Read {
     handle: PrometheusHandle,
     stores: Stores,
-    shown: present::Shown,
+    shown: Shown,
 }
 
 async fn scrape(State(read): State<Arc<Read>>) -> impl IntoResponse {
-    present::read(&read.stores, &read.shown).await;
+    read_gauges(&read.stores, &read.shown).await;
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], read.handle.render())
+}
+
+/// Describes the metrics of all crates.
+fn describe() {
+    describe_events();
+    describe_gauges();
+    describe_devices();
+}
+
+fn describe_events() {
+    describe_counter!("kinora_tasks_accepted_total", "Tasks accepted, by model");
+    describe_counter!("kinora_attempts_total", "Runs begun, by model");
+    describe_counter!("kinora_tasks_completed_total", "Tasks completed, by model");
+    describe_counter!(
+        "kinora_tasks_failed_total",
+        "Tasks failed, by model and error code"
+    );
+    let seconds = Unit::Seconds;
+    describe_histogram!(
+        "kinora_task_waiting_seconds",
+        seconds,
+        "From a task's acceptance to its first run"
+    );
+    describe_histogram!(
+        "kinora_task_running_seconds",
+        seconds,
+        "From the start of a completed task's last run to its end"
+    );
+    describe_histogram!(
+        "kinora_stage_seconds",
+        seconds,
+        "Completed stages of tasks, by stage"
+    );
+    describe_counter!(
+        "kinora_fetches_total",
+        "Fetches of references, by outcome, and those that failed by error code"
+    );
+    describe_histogram!(
+        "kinora_store_commit_seconds",
+        seconds,
+        "Commits of the task database"
+    );
+    describe_histogram!(
+        "kinora_store_read_seconds",
+        seconds,
+        "Reads of the task database that memory could not answer"
+    );
+    describe_histogram!(
+        "kinora_blob_seconds",
+        seconds,
+        "Calls of the result store that were answered, by operation"
+    );
+    describe_counter!(
+        "kinora_blob_failures_total",
+        "Calls of the result store that failed, by operation"
+    );
+    describe_counter!(
+        "kinora_http_requests_total",
+        "Answers, by route, method and status"
+    );
+    describe_histogram!(
+        "kinora_http_request_seconds",
+        seconds,
+        "Requests, until their answers begin, by route"
+    );
+    describe_counter!(
+        "kinora_policy_answers_total",
+        "Answers of the policy service, by stage and answer"
+    );
+    describe_histogram!(
+        "kinora_policy_seconds",
+        seconds,
+        "Questions to the policy service, by stage"
+    );
+    describe_counter!(
+        "kinora_webhook_deliveries_total",
+        "Attempts at delivering events to webhooks, by outcome"
+    );
+    describe_counter!("kinora_spans_total", "Spans of traces, by outcome");
+}
+
+fn describe_devices() {
+    describe_counter!(
+        "kinora_device_loads_total",
+        "Engines loaded on shared devices, by device and engine"
+    );
+    describe_counter!(
+        "kinora_device_unloads_total",
+        "Engines unloaded from shared devices, by device, engine and reason"
+    );
+    describe_gauge!(
+        "kinora_device_memory_bytes",
+        Unit::Bytes,
+        "Memory of this machine's NVIDIA devices, used and total"
+    );
+    describe_gauge!(
+        "kinora_device_room_bytes",
+        Unit::Bytes,
+        "Memory of a shared device that its engines may use, and that of those that are there"
+    );
+    describe_gauge!(
+        "kinora_device_engine_loaded",
+        "Whether an engine is on the device that it shares"
+    );
+}
+
+fn describe_gauges() {
+    describe_gauge!(
+        "kinora_place_quarantined",
+        "1 if the device or server of an engine is in quarantine"
+    );
+    describe_gauge!(
+        "kinora_place_attempts",
+        "Runs at the device or server since its worker started"
+    );
+    describe_gauge!(
+        "kinora_place_failures",
+        "Failures of the device or server since its worker started"
+    );
+    describe_gauge!(
+        "kinora_place_quarantined_seconds",
+        Unit::Seconds,
+        "Time of the device or server in quarantine since its worker started"
+    );
+    let seconds = Unit::Seconds;
+    describe_gauge!(
+        "kinora_tasks",
+        "Unfinished tasks of the service, by model and state"
+    );
+    describe_gauge!(
+        "kinora_tasks_waiting",
+        "Waiting tasks of the service, by model and reason"
+    );
+    describe_gauge!(
+        "kinora_oldest_waiting_seconds",
+        seconds,
+        "Age of the oldest waiting task, by model"
+    );
+    describe_gauge!("kinora_workers", "Living workers of the service, by state");
+    describe_gauge!("kinora_worker_slots", "Slots of the serving workers");
+    describe_gauge!(
+        "kinora_model_served",
+        "Whether a living worker serves the model"
+    );
+    describe_gauge!(
+        "kinora_store_readable",
+        "Whether the last scrape could read the task database"
+    );
+    describe_gauge!(
+        "kinora_store_writable",
+        "Whether the last change of the task database was stored"
+    );
+    describe_gauge!("kinora_info", "The version of this process");
+    describe_gauge!(
+        "process_resident_memory_bytes",
+        Unit::Bytes,
+        "Memory of this process"
+    );
+    describe_gauge!("process_open_fds", "Open file descriptors of this process");
+}
+
+/// The models and places of the scrapes so far. Gauges keep their last value, so a model that nobody serves or waits for any more
+/// is set to 0 like the others.
+#[derive(Default)]
+struct Shown {
+    models: Mutex<BTreeSet<String>>,
+    /// Host, engine and name of places, likewise.
+    places: Mutex<BTreeSet<[String; 3]>>,
+}
+
+/// Sets the gauges.
+async fn read_gauges(stores: &Stores, shown: &Shown) {
+    let is_readable = match read_store(stores, shown).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::debug!(%error, "task database not read for metrics");
+            false
+        }
+    };
+    gauge!("kinora_store_readable").set(number(is_readable));
+    gauge!("kinora_store_writable").set(number(stores.tasks.is_writable()));
+    gauge!("kinora_info", "version" => env!("CARGO_PKG_VERSION")).set(1.0);
+    if let Some(bytes) = resident_bytes() {
+        gauge!("process_resident_memory_bytes").set(bytes);
+    }
+    if let Ok(entries) = fs::read_dir("/proc/self/fd") {
+        gauge!("process_open_fds").set(entries.count() as f64);
+    }
+}
+
+async fn read_store(stores: &Stores, shown: &Shown) -> Result<(), StoreError> {
+    let counts = stores.tasks.counts().await?;
+    let living = stores.workers.living().await?;
+    set_queue(&counts, &living, shown);
+    set_workers(&living);
+    set_places(&living, shown);
+    Ok(())
+}
+
+/// Every model that somebody serves or waits for, or did.
+fn set_queue(counts: &Counts, living: &[LivingWorker], shown: &Shown) {
+    let served = living.iter().flat_map(|one| &one.worker.models);
+    let served = served.filter(|one| one.is_available);
+    let served: BTreeSet<&str> = served.map(|one| one.model.as_str()).collect();
+    let waited_for = counts.models.keys().cloned();
+    let now = served.iter().map(|model| (*model).to_owned());
+    let mut models = shown.models.lock().unwrap_or_else(PoisonError::into_inner);
+    models.extend(now.chain(waited_for));
+    for model in &*models {
+        let count = counts.models.get(model).copied().unwrap_or_default();
+        for (state, tasks) in [("waiting", count.waiting), ("running", count.running)] {
+            gauge!("kinora_tasks", "model" => model.to_owned(), "state" => state).set(tasks as f64);
+        }
+        let for_slot = count.waiting - count.unfetched - count.fetching;
+        for (stage, tasks) in [
+            ("references", count.unfetched),
+            ("fetching", count.fetching),
+            ("slot", for_slot),
+        ] {
+            gauge!("kinora_tasks_waiting", "model" => model.to_owned(), "stage" => stage)
+                .set(tasks as f64);
+        }
+        let is_served = served.contains(model.as_str());
+        gauge!("kinora_model_served", "model" => model.to_owned()).set(number(is_served));
+        let oldest_ms = counts.oldest_waiting_ms.get(model).copied().unwrap_or(0);
+        gauge!("kinora_oldest_waiting_seconds", "model" => model.to_owned())
+            .set(oldest_ms as f64 / 1e3);
+    }
+}
+
+fn set_workers(living: &[LivingWorker]) {
+    let mut states = BTreeMap::from([("serving", 0_u32), ("draining", 0)]);
+    let mut slots = 0;
+    for one in living {
+        *states.entry(one.worker.state.name()).or_default() += 1;
+        if one.worker.state == kinora_store::WorkerState::Serving {
+            slots += one.worker.slots;
+        }
+    }
+    for (state, workers) in states {
+        gauge!("kinora_workers", "state" => state).set(workers);
+    }
+    gauge!("kinora_worker_slots").set(slots);
+}
+
+/// The places of the living workers. Two workers of one machine may have places of the same name.
+fn set_places(living: &[LivingWorker], shown: &Shown) {
+    let mut now: BTreeMap<[String; 3], [f64; 4]> = BTreeMap::new();
+    for worker in living.iter().map(|one| &one.worker) {
+        for place in &worker.places {
+            let key = [&worker.host, &place.engine, &place.name].map(Clone::clone);
+            let sums = now.entry(key).or_default();
+            let is_quarantined = place.state == WorkerPlaceState::Quarantined;
+            sums[0] = f64::max(sums[0], number(is_quarantined));
+            sums[1] += place.attempts as f64;
+            sums[2] += place.failures as f64;
+            sums[3] += place.quarantined_seconds as f64;
+        }
+    }
+    let mut places = shown.places.lock().unwrap_or_else(PoisonError::into_inner);
+    places.extend(now.keys().cloned());
+    for key in &*places {
+        let [host, engine, place] = key.clone();
+        let labels = [("host", host), ("engine", engine), ("place", place)];
+        let [quarantined, attempts, failures, seconds] = now.get(key).copied().unwrap_or_default();
+        gauge!("kinora_place_quarantined", &labels).set(quarantined);
+        gauge!("kinora_place_attempts", &labels).set(attempts);
+        gauge!("kinora_place_failures", &labels).set(failures);
+        gauge!("kinora_place_quarantined_seconds", &labels).set(seconds);
+    }
+}
+
+const fn number(yes: bool) -> f64 {
+    if yes { 1.0 } else { 0.0 }
+}
+
+/// The second number of `/proc/self/statm`, in pages (proc_pid_statm(5)).
+fn resident_bytes() -> Option<f64> {
+    let text = fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
+    Some(pages as f64 * page_size() as f64)
+}
+
+/// Maximum number of connections.
+const CONNECTIONS_MAX: usize = 64;
+/// Time limit for a request's headers, and for the last answers.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The settings of such a listener.
+pub(crate) fn monitor_settings() -> Result<ListenSettings, Failure> {
+    Ok(ListenSettings {
+        connections_max: CONNECTIONS_MAX,
+        header_timeout: PATIENCE,
+        drain_limit: PATIENCE,
+        request_id_prefix: system::random()?,
+        clock: Arc::new(SystemClock),
+    })
+}
+
+/// Binds `address`.
+pub(crate) async fn bind_monitor(address: &ListenAddress) -> Result<TcpListener, Failure> {
+    let resolved = address.resolve()?;
+    let bound = TcpListener::bind(resolved).await;
+    bound.map_err(|error| Failure::because(format!("Cannot listen on {address}"), error))
 }

@@ -1,5 +1,6 @@
 //! `kinora migrate`: updates the schema of a store.
 
+use crate::beside;
 use crate::cli::MigrateArgs;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -8,10 +9,7 @@ use crate::output::print;
 /// Updates the schema, and prints the previous version.
 pub(crate) fn run(args: &MigrateArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::because("The command could not start", error))?;
+    let runtime = beside::runtime()?;
     let url = config.store_url();
     let migrated = runtime.block_on(kinora_store::migrate(&url));
     let migrated =

@@ -1,23 +1,301 @@
-//! `kinora models`: the weights of configured models, from their publishers to the disk.
+//! `kinora models`: the weights of configured models. Lists and removes them; files that another
+//! model uses stay, and so do those that `kinora models pull` could not bring back.
 
-mod advice;
 mod board;
 mod check;
-mod list;
-mod memory;
 mod pull;
-mod remove;
-mod size;
 
-use crate::cli::{ModelsArgs, ModelsCommand};
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use kinora_contract::CardRecord;
+use serde_json::{Value, json};
+
+use crate::cli::{HomeArgs, ModelsArgs, ModelsCommand, NamedArgs};
+use crate::config::{Config, Engine, EngineFile};
 use crate::failure::Failure;
+use crate::output::{aligned, count, print, printable, say, size};
+use crate::weights::{self, State, Weight};
 
 /// Runs a command about models.
 pub(crate) fn run(args: &ModelsArgs) -> Result<(), Failure> {
     match &args.command {
         ModelsCommand::Pull(args) => pull::run(args),
-        ModelsCommand::List { json, home } => list::run(home, *json),
-        ModelsCommand::Remove(args) => remove::run(args),
+        ModelsCommand::List { json, home } => list(home, *json),
+        ModelsCommand::Remove(args) => remove(args),
         ModelsCommand::Check { home, no_load } => check::run(home, !no_load),
+    }
+}
+
+const HEADS: [&str; 6] = ["MODEL", "ENGINE", "KIND", "STATE", "FILES", "SIZE"];
+
+/// A model, its engine, and its files with their states.
+struct Listed<'c> {
+    model: &'c CardRecord,
+    engine: Engine,
+    files: Vec<(Weight, State)>,
+    is_by_engine: bool,
+}
+
+/// How far the files of a model are present.
+#[derive(Clone, Copy)]
+enum Presence {
+    Installed,
+    Missing,
+    Incomplete,
+    /// The engine's command gets them, and alone knows.
+    ByEngine,
+}
+
+impl Presence {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Installed => "installed",
+            Self::Missing => "missing",
+            Self::Incomplete => "incomplete",
+            Self::ByEngine => "by its engine",
+        }
+    }
+
+    const fn code(self) -> &'static str {
+        match self {
+            Self::ByEngine => "by_engine",
+            other => other.text(),
+        }
+    }
+}
+
+/// Prints the list.
+fn list(home: &HomeArgs, json: bool) -> Result<(), Failure> {
+    let config = Config::load(home)?;
+    let all = config.models.iter().map(|model| listed(&config, model));
+    let all: Vec<Listed<'_>> = all.collect::<Result<_, Failure>>()?;
+    if json {
+        print(&as_json(&all));
+        return Ok(());
+    }
+    print(&as_text(&all));
+    if let Some(missing) = weights::missing(&config) {
+        print(&format!("{}\n", missing.advice(home)));
+    }
+    Ok(())
+}
+
+fn listed<'c>(config: &Config, model: &'c CardRecord) -> Result<Listed<'c>, Failure> {
+    let engine = config.engine(&model.engine)?;
+    let weights = weights::of(&engine).into_iter();
+    let files = weights.map(|weight| {
+        let state = weight.state();
+        (weight, state)
+    });
+    Ok(Listed {
+        model,
+        files: files.collect(),
+        is_by_engine: weights::by_engine(&engine).is_some(),
+        engine,
+    })
+}
+
+impl Listed<'_> {
+    fn present(&self) -> usize {
+        self.files
+            .iter()
+            .filter(|(_, state)| matches!(state, State::Complete(_)))
+            .count()
+    }
+
+    fn bytes(&self) -> u64 {
+        self.files.iter().map(|(_, state)| bytes(state)).sum()
+    }
+
+    /// Whether tasks can run, as far as files go.
+    fn state(&self) -> Presence {
+        match (self.present(), self.files.len()) {
+            _ if self.is_by_engine => Presence::ByEngine,
+            (present, all) if present == all => Presence::Installed,
+            (0, _) if self.bytes() == 0 => Presence::Missing,
+            _ => Presence::Incomplete,
+        }
+    }
+}
+
+/// Bytes on disk.
+fn bytes(state: &State) -> u64 {
+    match state {
+        State::Complete(bytes) | State::Missing(bytes) => *bytes,
+        State::Odd { found, .. } => *found,
+        State::Unreadable(_) => 0,
+    }
+}
+
+/// A line per model, and one per file that is not as it should be.
+fn as_text(all: &[Listed<'_>]) -> String {
+    let mut rows = vec![HEADS.map(str::to_owned)];
+    let mut odd = String::new();
+    for listed in all {
+        let files = match listed.files.len() {
+            0 => "-".to_owned(),
+            files => format!("{}/{files}", listed.present()),
+        };
+        rows.push([
+            printable(&listed.model.id),
+            printable(&listed.engine.name),
+            listed.engine.told.kind.name.to_owned(),
+            listed.state().text().to_owned(),
+            files,
+            match listed.files.len() {
+                0 => "-".to_owned(),
+                _ => size(listed.bytes()),
+            },
+        ]);
+        for (file, state) in &listed.files {
+            let path = printable(&file.path.to_string_lossy());
+            let what = match state {
+                State::Complete(_) => continue,
+                State::Missing(0) => "missing".to_owned(),
+                State::Missing(held) => format!("incomplete, {} are here", size(*held)),
+                State::Odd { found, expected } => {
+                    format!("it has {found} bytes, and the configuration says {expected}")
+                }
+                State::Unreadable(why) => printable(why),
+            };
+            odd.push_str(&format!("{path}: {what}\n"));
+        }
+    }
+    aligned(&rows) + &odd
+}
+
+/// A JSON array with one object for each model.
+fn as_json(all: &[Listed<'_>]) -> String {
+    let all: Value = all
+        .iter()
+        .map(|listed| {
+            let files: Vec<Value> = listed.files.iter().map(file_object).collect();
+            json!({
+                "model": listed.model.id,
+                "aliases": listed.model.aliases,
+                "engine": listed.engine.name,
+                "kind": listed.engine.told.kind.name,
+                "state": listed.state().code(),
+                "bytes": listed.bytes(),
+                "files": files,
+            })
+        })
+        .collect();
+    format!("{all:#}\n")
+}
+
+fn file_object((file, state): &(Weight, State)) -> Value {
+    let source = file.source.as_ref();
+    let name = match state {
+        State::Complete(_) => "complete",
+        State::Missing(0) => "missing",
+        State::Missing(_) => "incomplete",
+        State::Odd { .. } => "wrong_length",
+        State::Unreadable(_) => "unreadable",
+    };
+    json!({
+        "path": file.path,
+        "state": name,
+        "bytes": bytes(state),
+        "bytes_expected": source.and_then(|source| source.bytes),
+        "sha256": source.and_then(EngineFile::sha256),
+        "url": source.and_then(EngineFile::url).map(String::from),
+    })
+}
+
+/// Removes them, and prints what became of each.
+fn remove(args: &NamedArgs) -> Result<(), Failure> {
+    let config = Config::load(&args.home)?;
+    let models = weights::models(&config, &args.names)?;
+    let ids: Vec<&str> = models.iter().map(|model| &*model.id).collect();
+    let users = others(&config, &ids)?;
+    let (mut removed, mut freed, mut failed) = (0_u32, 0_u64, 0_u32);
+    for file in weights::of_models(&config, &models)? {
+        if file.state() == State::Missing(0) {
+            continue;
+        }
+        let path = file.path.display();
+        if let Some((user, _)) = users.iter().find(|(_, used)| used.contains(&file)) {
+            print(&format!("{path}: kept, {user} uses it\n"));
+            continue;
+        }
+        if file.source.is_none() {
+            print(&format!(
+                "{path}: kept, because the configuration has no url to download it from again\n"
+            ));
+            continue;
+        }
+        match remove_file(&file.path) {
+            Ok(None) => {}
+            Ok(Some(bytes)) => {
+                print(&format!("{path}: removed, {}\n", size(bytes)));
+                removed += 1;
+                freed += bytes;
+            }
+            Err(error) => {
+                say(&format!("{path}: {error}"));
+                failed += 1;
+            }
+        }
+    }
+    print(&format!(
+        "{} removed, {} freed.\n",
+        count(removed, "file"),
+        size(freed)
+    ));
+    match failed {
+        0 => Ok(()),
+        failed => Err(Failure::new(format!(
+            "{} could not be removed, see above",
+            count(failed, "file")
+        ))),
+    }
+}
+
+/// The paths that a model, or an engine without a model, uses.
+#[derive(Debug)]
+struct Used(Vec<Weight>);
+
+impl Used {
+    fn contains(&self, file: &Weight) -> bool {
+        self.0.iter().any(|used| used.path == file.path)
+    }
+}
+
+/// Everything in the configuration that uses files, except the models with these ids.
+fn others(config: &Config, ids: &[&str]) -> Result<Vec<(String, Used)>, Failure> {
+    let mut users = Vec::new();
+    for model in &config.models {
+        if !ids.contains(&&*model.id) {
+            let used = weights::of(&config.engine(&model.engine)?);
+            users.push((model.id.clone(), Used(used)));
+        }
+    }
+    for engine in &config.engines {
+        if !config
+            .models
+            .iter()
+            .any(|model| model.engine == engine.name)
+        {
+            users.push((engine.name.clone(), Used(weights::of(engine))));
+        }
+    }
+    Ok(users)
+}
+
+/// Removes the file and what an unfinished download has left; returns the bytes, if there was
+/// anything.
+fn remove_file(path: &Path) -> io::Result<Option<u64>> {
+    let partial = kinora_download::partial_bytes(path);
+    let left = kinora_download::remove_partial(path)?;
+    match fs::metadata(path).map(|found| found.len()) {
+        Ok(bytes) => {
+            fs::remove_file(path)?;
+            Ok(Some(bytes + left))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(partial),
+        Err(error) => Err(error),
     }
 }

@@ -9,11 +9,11 @@ use kinora_store::{Inspection, OpenError, OpenOptions};
 use kinora_worker::{KnownTasks, OrphanError, Orphans};
 use serde_json::json;
 
+use crate::beside;
 use crate::cli::OrphansArgs;
 use crate::config::Config;
-use crate::date::date;
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{date, print};
 use crate::system::SystemClock;
 
 /// Counts or removes them, and prints the result.
@@ -40,10 +40,7 @@ pub(crate) fn run(args: &OrphansArgs) -> Result<(), Failure> {
 pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Failure> {
     let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::because("The command could not start", error))?;
+    let runtime = beside::runtime()?;
     runtime.block_on(async {
         let url = config.store_url();
         let looked = if kinora_store::is_shared(&url) {

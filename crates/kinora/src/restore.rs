@@ -14,13 +14,13 @@ use kinora_store::{Snapshot, TaskFiles, mark_key, open_snapshot};
 
 use crate::backup::manifest::{Manifest, Part, Tasks};
 use crate::backup::mover::Mover;
-use crate::backup::progress::Progress;
 use crate::backup::{DATABASE, RESULTS, SIGNING_KEY, claim, lock, sync_all_under};
 use crate::cli::{HomeArgs, RestoreArgs, ResultsMode};
-use crate::count::count;
 use crate::failure::Failure;
-use crate::output::print;
-use crate::{folder, hint, plain_file};
+use crate::manifest_file::open_plain;
+use crate::output::{count, print};
+use crate::progress::Progress;
+use crate::{folder, hint};
 
 /// Restores a backup, and prints the next step.
 pub(crate) fn run(args: &RestoreArgs) -> Result<(), Failure> {
@@ -69,7 +69,7 @@ fn fill(manifest: &Manifest, source: &Path, to: &Path) -> Result<Option<Mover>, 
 
 /// Opens a file of the backup that has the length of `part`.
 fn open(path: &Path, part: &Part) -> Result<File, Failure> {
-    let file = plain_file::open(path);
+    let file = open_plain(path);
     let measured = file.and_then(|file| Ok((file.metadata()?.len(), file)));
     match measured {
         Ok((bytes, file)) if bytes == part.bytes => Ok(file),

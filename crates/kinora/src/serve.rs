@@ -15,21 +15,21 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::{HomeArgs, ServeArgs};
 use crate::compose::{self, Service};
 use crate::config::Config;
-use crate::descriptors::{self, Descriptors};
 use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::output::print;
+use crate::resources::{self, Descriptors};
 use crate::stop::{self, Signals};
-use crate::system::SystemClock;
+use crate::system::{self, SystemClock};
 use crate::traces::Traces;
-use crate::{logging, memory, signing, system, weights, welcome};
+use crate::{logging, signing, weights, welcome};
 
 /// Serves until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let mut config = Config::for_serving(args)?;
     // Dropped last, so that the last lines are written.
     let _log = logging::start(config.log.format, &config.log.level)?;
-    let descriptors = descriptors::raise(config.slots());
+    let descriptors = resources::raise_descriptors(config.slots());
     config.http.connections_max = connections_max(&config, descriptors)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -75,12 +75,12 @@ async fn until_signal(
     let hangup = stop::listen_to(SignalKind::hangup())?;
     let open = open(config, home, descriptors).await?;
     tokio::spawn(obey_hangups(hangup, open.guards.tls.clone()));
-    tokio::spawn(memory::give_back());
+    tokio::spawn(resources::give_back_memory());
     open.serve(config, signals).await
 }
 
 /// A service that listens, with all its parts, and does not answer yet.
-pub(crate) struct OpenService {
+struct OpenService {
     pub(crate) service: Service,
     pub(crate) listener: TcpListener,
     guards: Guards,

@@ -1,7 +1,6 @@
 //! `kinora top`: an overview of a service, beside its processes. On a terminal it refreshes every
 //! second until q or Ctrl-C; elsewhere it prints once.
 
-mod screen;
 mod view;
 
 use std::io::IsTerminal;
@@ -12,13 +11,12 @@ use kinora_store::Operations;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::MissedTickBehavior;
 
-use self::screen::{Keys, Screen};
-use self::view::Reading;
 use crate::beside;
 use crate::cli::TopArgs;
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
+use view::{Keys, Reading, Screen};
 
 /// Refresh interval.
 const PAUSE: Duration = Duration::from_secs(1);

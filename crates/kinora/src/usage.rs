@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use crate::beside;
 use crate::cli::UsageArgs;
 use crate::failure::Failure;
-use crate::output::print;
-use crate::table::{aligned, printable};
+use crate::output::{aligned, print, printable};
 
 const HEADS: [&str; 8] = [
     "DAY",

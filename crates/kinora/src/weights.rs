@@ -11,9 +11,9 @@ use serde_json::Value;
 
 use crate::cli::HomeArgs;
 use crate::config::{Config, Engine, EngineFile};
-use crate::count::count;
 use crate::failure::Failure;
 use crate::hint;
+use crate::output::count;
 
 /// A file that an engine reads.
 #[derive(Clone, Debug, PartialEq, Eq)]

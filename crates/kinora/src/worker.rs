@@ -14,10 +14,10 @@ use tokio_util::sync::CancellationToken;
 use crate::cli::WorkerArgs;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::metrics::Metrics;
+use crate::metrics::{self, Metrics};
 use crate::stop::{self, Signals};
 use crate::traces::Traces;
-use crate::{compose, descriptors, logging, memory, monitors, system, weights};
+use crate::{compose, logging, resources, system, weights};
 
 /// Runs tasks until a signal.
 pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
     config.log_ignored();
     config.warn_of_surpluses();
     weights::warn_of_missing(&config, &args.home);
-    descriptors::raise(config.slots());
+    resources::raise_descriptors(config.slots());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(compose::blocking_threads(&config))
@@ -85,7 +85,7 @@ async fn work(config: &Config) -> Result<(), Failure> {
     // Otherwise SIGHUP would end the process without a drain.
     let _hangup = stop::listen_to(SignalKind::hangup())?;
     let listener = match &config.worker.health_listen.0 {
-        Some(address) => Some(monitors::bind(address).await?),
+        Some(address) => Some(metrics::bind_monitor(address).await?),
         None => None,
     };
     // First of all, so that every count has a recorder.
@@ -105,7 +105,7 @@ async fn work(config: &Config) -> Result<(), Failure> {
         version = env!("CARGO_PKG_VERSION"),
         "working"
     );
-    tokio::spawn(memory::give_back());
+    tokio::spawn(resources::give_back_memory());
     let scraped = metrics.map(|metrics| (metrics, stores));
     run_until_stopped(worker, health, listener, scraped, signals).await?;
     traces.finish().await;
@@ -125,7 +125,7 @@ async fn run_until_stopped(
         begun: health.stopping.clone(),
         done: done.clone(),
     };
-    let settings = monitors::settings()?;
+    let settings = metrics::monitor_settings()?;
     if let Some((metrics, stores)) = scraped {
         metrics.spawn(stores, &end)?;
     }

@@ -8,10 +8,9 @@ use serde_json::{Value, json};
 use crate::cli::WorkersArgs;
 use crate::config::Config;
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{aligned, print, printable};
 use crate::system::SystemClock;
-use crate::table::{aligned, printable};
-use crate::{folder, hint};
+use crate::{beside, folder, hint};
 
 const HEADS: [&str; 9] = [
     "ID", "HOST", "STATE", "VERSION", "MODELS", "ENGINES", "DEVICES", "RUNNING", "SEEN",
@@ -21,10 +20,7 @@ const HEADS: [&str; 9] = [
 pub(crate) fn run(args: &WorkersArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     folder::refuse_unfinished_restore(&config.data)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Failure::because("The command could not start", error))?;
+    let runtime = beside::runtime()?;
     let url = config.store_url();
     let living = runtime.block_on(kinora_store::living_workers(&url, Arc::new(SystemClock)));
     let living = living.map_err(|error| hint::not_opened(error, "workers", &args.home))?;

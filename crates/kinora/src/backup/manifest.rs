@@ -2,15 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
+use kinora_blobs::measure_file;
 use kinora_contract::{StoredFile, TaskId};
 use kinora_store::BackupCounts;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::cli::ResultsMode;
-use crate::count::count;
 use crate::failure::Failure;
 use crate::manifest_file::{ManifestFile, told};
+use crate::output::count;
 
 /// The version of this format.
 pub(crate) const FORMAT: u32 = 1;
@@ -74,6 +75,16 @@ pub(crate) struct Results {
     pub(crate) gone: Vec<TaskId>,
     /// Number of tasks whose rows cannot be read, and whose files are not in the backup.
     pub(crate) unreadable: u64,
+}
+
+impl Part {
+    /// Reads and measures the file at `path`.
+    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
+        let (bytes, sha256) = measure_file(path).map_err(|error| {
+            Failure::because(format!("{} cannot be read back", path.display()), error)
+        })?;
+        Ok(Self { bytes, sha256 })
+    }
 }
 
 impl Tasks {

@@ -5,7 +5,7 @@ use kinora_client::{Status, Video};
 use kinora_contract::Stopwatch;
 
 use super::picture::Frame;
-use crate::line::{Line, cells, clock};
+use crate::progress::{Line, cells, clock};
 use crate::system;
 
 /// Below this, the remaining time is only a guess.

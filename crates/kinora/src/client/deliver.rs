@@ -15,9 +15,8 @@ use super::picture::{Frame, Protocol};
 use super::service::Service;
 use crate::cli::{OutputArgs, PreviewMode};
 use crate::failure::{Exit, Failure};
-use crate::output::{print, say};
+use crate::output::{print, printable, say};
 use crate::stop::Signals;
-use crate::table::printable;
 
 const TICK: Duration = Duration::from_millis(500);
 /// The service renews previews every second or two.

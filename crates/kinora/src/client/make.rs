@@ -3,8 +3,7 @@
 use kinora_client::{Capabilities, Edit, Error, NewVideo, Seconds, Video};
 
 use super::deliver::{cancel, check_target, deliver};
-use super::local::Local;
-use super::service::Service;
+use super::service::{Local, Service};
 use crate::cli::{EditArgs, FinalArgs, GenerateArgs, OutputArgs};
 use crate::failure::{Exit, Failure};
 use crate::output::say;

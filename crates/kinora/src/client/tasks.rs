@@ -1,18 +1,17 @@
-//! `kinora tasks`: the tasks of the key's project, one by one or as a list.
+//! `kinora tasks`: the tasks of the key's project, one by one or as a list; for people, or as JSON.
 
 use std::path::Path;
 
-use kinora_client::{Error, Status};
+use kinora_client::{Error, Status, Video};
 use rustix::termios::tcgetwinsize;
 use serde_json::json;
 
 use super::bar::Bar;
 use super::deliver::{Interrupt, Watched, check_target, save};
 use super::service::Service;
-use super::shown;
 use crate::cli::{IdsArgs, PreviewMode, TasksCommand};
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{GAP, aligned, date, print, printable, shortened, widths};
 use crate::stop::Signals;
 
 /// Runs one of the commands.
@@ -46,7 +45,7 @@ async fn list(service: &Service, limit: u32, as_json: bool) -> Result<(), Failur
     print(&if as_json {
         pretty(&tasks)?
     } else {
-        shown::table(&tasks, terminal_columns())
+        table(&tasks, terminal_columns())
     });
     Ok(())
 }
@@ -63,7 +62,7 @@ async fn show(service: &Service, id: &str, as_json: bool) -> Result<(), Failure>
     print(&if as_json {
         pretty(&task)?
     } else {
-        shown::details(&task)
+        details(&task)
     });
     Ok(())
 }
@@ -85,7 +84,7 @@ async fn watch(service: &Service, id: &str, as_json: bool) -> Result<(), Failure
     }
     match done.status {
         Status::Completed => Ok(()),
-        _ => Err(Failure::new(shown::failure(&done))),
+        _ => Err(Failure::new(failure(&done))),
     }
 }
 
@@ -157,4 +156,189 @@ fn pretty(value: &impl serde::Serialize) -> Result<String, Failure> {
 
 fn unshown(error: serde_json::Error) -> Failure {
     Failure::because("The task cannot be shown", error)
+}
+
+const HEADS: [&str; 7] = [
+    "ID", "STATUS", "MODEL", "SIZE", "SECONDS", "CREATED", "PROMPT",
+];
+/// Columns that a narrow terminal does without, the first one first.
+const SPARED: [&str; 3] = ["SECONDS", "SIZE", "CREATED"];
+/// With less, a prompt says nothing.
+const PROMPT_COLUMNS_MIN: usize = 16;
+
+/// One line per task, in at most `width` columns of a terminal; with the whole prompts if it is
+/// not for a terminal.
+fn table(tasks: &[Video], width: Option<usize>) -> String {
+    if tasks.is_empty() {
+        return "No tasks. Make one:  kinora generate \"A red balloon drifts over the sea\"\n"
+            .to_owned();
+    }
+    let mut rows = vec![HEADS.map(str::to_owned).to_vec()];
+    rows.extend(tasks.iter().map(row));
+    if let Some(width) = width {
+        fit(&mut rows, width);
+    }
+    aligned(&rows)
+}
+
+/// Leaves out columns until the prompts have room, and cuts the prompts.
+fn fit(rows: &mut [Vec<String>], width: usize) {
+    let room = |rows: &[Vec<String>]| {
+        let widths = widths(rows);
+        let others = widths.split_last().map_or(&[][..], |(_, others)| others);
+        let taken: usize = others.iter().map(|column| column + GAP.len()).sum();
+        width.saturating_sub(taken)
+    };
+    for spared in SPARED {
+        if room(rows) >= PROMPT_COLUMNS_MIN {
+            break;
+        }
+        let at = rows
+            .first()
+            .and_then(|heads| heads.iter().position(|head| head == spared));
+        if let Some(at) = at {
+            for row in &mut *rows {
+                row.remove(at);
+            }
+        }
+    }
+    let room = room(rows).max(PROMPT_COLUMNS_MIN);
+    for prompt in rows.iter_mut().filter_map(|row| row.last_mut()) {
+        *prompt = shortened(prompt, room);
+    }
+}
+
+fn row(task: &Video) -> Vec<String> {
+    let words: Vec<&str> = task.prompt.split_whitespace().collect();
+    vec![
+        printable(&task.id),
+        status(task),
+        printable(&task.model),
+        printable(&task.size),
+        printable(&task.seconds),
+        date(task.created_at * 1000),
+        printable(&words.join(" ")),
+    ]
+}
+
+fn status(task: &Video) -> String {
+    match task.status {
+        Status::InProgress => format!("in_progress {} %", task.progress),
+        Status::Failed if task.is_cancelled() => "failed (cancelled)".to_owned(),
+        other => other.name().to_owned(),
+    }
+}
+
+/// Every known field of a task, one per line.
+fn details(task: &Video) -> String {
+    let time = |seconds: Option<u64>| seconds.map(|seconds| date(seconds * 1000) + " UTC");
+    let rows = [
+        ("id", Some(task.id.clone())),
+        ("status", Some(status(task))),
+        ("failure", task.error.as_ref().map(|_| failure(task))),
+        ("model", Some(task.model.clone())),
+        ("prompt", Some(task.prompt.clone())),
+        ("size", Some(task.size.clone())),
+        ("seconds", Some(task.seconds.clone())),
+        ("seed", Some(task.seed.to_string())),
+        ("draft", task.draft.then(|| "yes".to_owned())),
+        ("final of", task.draft_task_id.clone()),
+        ("edit of", task.edit_task_id.clone()),
+        ("priority", task.priority.clone()),
+        (
+            "tasks before it",
+            task.queue_position.map(|position| position.to_string()),
+        ),
+        ("created", time(Some(task.created_at))),
+        ("started", time(task.started_at)),
+        ("finished", time(task.completed_at)),
+        ("kept until", time(task.expires_at)),
+        ("engine", task.engine.clone()),
+        (
+            "sound",
+            task.has_audio
+                .map(|has| if has { "yes" } else { "no" }.to_owned()),
+        ),
+        ("video", task.result_url.clone()),
+    ];
+    let mut rows: Vec<[String; 2]> = rows
+        .into_iter()
+        .filter_map(|(name, value)| Some([name.to_owned(), printable(&value?)]))
+        .collect();
+    let pairs = task.metadata.iter();
+    rows.extend(
+        pairs.map(|(key, value)| [format!("metadata {}", printable(key)), printable(value)]),
+    );
+    let warnings = task.warnings.iter();
+    rows.extend(warnings.map(|one| ["warning".to_owned(), printable(&one.message)]));
+    aligned(&rows)
+}
+
+/// The reason for a task's failure, in one line.
+fn failure(task: &Video) -> String {
+    let why = task.error.as_ref().map_or_else(String::new, |error| {
+        format!(": {} ({})", error.message, error.code)
+    });
+    printable(&format!("{} {}{why}", task.id, task.status.name()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::columns;
+
+    fn task() -> Video {
+        serde_json::from_value(serde_json::json!({
+            "id": "video_x", "status": "failed", "model": "kinora-a1", "size": "1280x720", "seconds": "5",
+            "created_at": 1_700_000_000, "prompt": "A\u{1b}[2J very long prompt that goes on and on, far beyond",
+            "error": {"code": "cancelled", "message": "Cancelled."},
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_task_is_a_line_that_cannot_write_to_the_terminal() {
+        let text = table(&[task()], None);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines.len(), 2, "{text}");
+        for cell in [
+            "video_x",
+            "failed (cancelled)",
+            "2023-11-14 22:13",
+            "A\\u{1b}[2J very long prompt that goes on and on, far beyond",
+        ] {
+            assert!(lines[1].contains(cell), "{cell}: {text}");
+        }
+        assert!(!text.contains('\u{1b}'));
+        assert!(table(&[], None).contains("kinora generate"));
+    }
+
+    #[test]
+    fn a_table_fits_the_terminal() {
+        let mut wide = task();
+        wide.prompt = "雨中飞驰的摩托车".repeat(9);
+        for width in [70, 80, 100, 110, 200] {
+            let text = table(&[task(), wide.clone()], Some(width));
+            for line in text.lines() {
+                assert!(columns(line) <= width, "{width}: {line}");
+            }
+            assert!(
+                text.contains("PROMPT") && text.contains("video_x"),
+                "{text}"
+            );
+            let shows = |head: &str| text.contains(head);
+            assert!(shows("CREATED") || !shows("SECONDS"), "{text}");
+            assert!(width < 100 || shows("SECONDS"), "{text}");
+        }
+    }
+
+    #[test]
+    fn details_leave_out_what_is_not_known() {
+        let text = details(&task());
+        assert!(text.contains("Cancelled. (cancelled)"), "{text}");
+        assert!(
+            !text.contains("engine") && !text.contains("tasks before it"),
+            "{text}"
+        );
+    }
 }

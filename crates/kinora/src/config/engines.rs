@@ -1,25 +1,23 @@
 //! The configured engines: `[[engines]]`, and the built-in one. Reads the keys common to all
-//! engines; the engine's kind reads the rest.
+//! engines, such as the share of a device, the files and the process host; the engine's kind reads
+//! the rest.
 
-mod files;
-mod host;
 mod memory;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kinora_download::Source;
 use kinora_engine::{EngineKind, KindError, Output, Program};
 use kinora_storyboard::StoryboardKind;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};
+use url::Url;
 
-use super::lodging::Lodging;
 use crate::failure::Failure;
 use crate::kinds::{self, Kind};
-pub(crate) use files::EngineFile;
-pub(crate) use host::Host;
 pub(crate) use memory::{Memory, Placement};
 
 /// The name of the built-in engine.
@@ -52,7 +50,7 @@ pub(crate) struct Engine {
 
 /// Everything that another process needs to read an engine's settings again.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+struct Told {
     pub(crate) kind: Kind,
     pub(crate) table: Table,
 }
@@ -285,6 +283,192 @@ fn host_of(name: &str, table: Option<Value>, program: Option<Program>) -> Result
 
 fn wrong(name: &str, what: &str) -> Failure {
     Failure::new(format!("The engine '{name}': {what}."))
+}
+
+/// The part of a device that an engine needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lodging {
+    /// The name of the device.
+    pub(crate) device: String,
+    /// What its processes together need while they are loaded.
+    pub(crate) memory_megabytes: u32,
+}
+
+impl Lodging {
+    /// Takes the keys of an engine's device out of its table.
+    fn read(table: &mut Table) -> Result<Option<Self>, String> {
+        match (table.remove("device"), table.remove("memory_megabytes")) {
+            (None, None) => Ok(None),
+            (Some(Value::String(device)), Some(Value::Integer(megabytes))) => {
+                let memory_megabytes = u32::try_from(megabytes).ok().filter(|need| *need > 0);
+                let memory_megabytes =
+                    memory_megabytes.ok_or("memory_megabytes must be at least 1")?;
+                Ok(Some(Self {
+                    device,
+                    memory_megabytes,
+                }))
+            }
+            (Some(_), None) => Err(
+                "it shares a device, so it needs `memory_megabytes`, the memory that it takes there"
+                    .to_owned(),
+            ),
+            (None, Some(_)) => Err(
+                "`memory_megabytes` is the memory on a shared device; name it with `device`, or set \
+                 host.memory_megabytes to bound its processes"
+                    .to_owned(),
+            ),
+            _ => Err("`device` must be a string and `memory_megabytes` an integer".to_owned()),
+        }
+    }
+
+    /// What is wrong with an engine of this output that shares a device.
+    fn wrong(output: &Output<'_>) -> Option<&'static str> {
+        match output {
+            Output::Films(films) if films.can_unload() => None,
+            Output::Films(_) => {
+                Some("its servers cannot be told to leave a device, so it has no `device`")
+            }
+            Output::Frames(frames) => {
+                let program = frames.program();
+                let is_on_many = program.is_some_and(|program| program.devices.len() > 1);
+                is_on_many.then_some(
+                    "it has several `devices` of its own, and can share only one; define an engine for each",
+                )
+            }
+        }
+    }
+}
+
+/// One file of an engine.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EngineFile {
+    /// Its path, as in the engine's own settings.
+    pub(crate) path: PathBuf,
+    /// Its address at its publisher.
+    url: String,
+    /// SHA-256, hexadecimal.
+    sha256: Option<String>,
+    /// Its length.
+    pub(crate) bytes: Option<u64>,
+}
+
+impl EngineFile {
+    /// What is wrong with it; `own` are the files that the engine's settings name, if they do.
+    fn wrong(&self, own: &[PathBuf]) -> Option<String> {
+        let path = self.path.display();
+        if self.path.as_os_str().is_empty() || self.path.file_name().is_none() {
+            return Some("files: a path is empty or names no file".to_owned());
+        }
+        if !own.is_empty() && !own.contains(&self.path) {
+            return Some(format!(
+                "files: its settings do not name {path}; write the path as it is there"
+            ));
+        }
+        if self.url().is_none() {
+            return Some(format!(
+                "files: the url of {path} must be http or https, without user name, password or fragment"
+            ));
+        }
+        if self.sha256.is_some() && self.sha256().is_none() {
+            return Some(format!(
+                "files: the sha256 of {path} must have 64 hexadecimal digits"
+            ));
+        }
+        None
+    }
+
+    /// The address at the publisher. `None` only if [`Self::wrong`] says so.
+    pub(crate) fn url(&self) -> Option<Url> {
+        Url::parse(&self.url).ok().filter(|url| {
+            matches!(url.scheme(), "http" | "https")
+                && url.has_host()
+                && url.username().is_empty()
+                && url.password().is_none()
+                && url.fragment().is_none()
+        })
+    }
+
+    /// SHA-256 in lower-case hexadecimal, if it is known.
+    pub(crate) fn sha256(&self) -> Option<String> {
+        let text = self.sha256.as_ref()?;
+        let is_hash = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_hash.then(|| text.to_ascii_lowercase())
+    }
+
+    /// The download of the file from `url`.
+    pub(crate) fn source(&self, url: Url) -> Source {
+        Source {
+            url,
+            path: self.path.clone(),
+            bytes: self.bytes,
+            sha256: self.sha256(),
+        }
+    }
+}
+
+/// Settings for an engine in separate processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Host {
+    /// Whether to sandbox its processes.
+    pub(crate) sandbox: bool,
+    /// Maximum number of concurrent jobs.
+    pub(crate) processes: u32,
+    /// Maximum resident memory of a process. 0: no limit.
+    memory_megabytes: u32,
+    /// Time limit for loading weights.
+    open_seconds: u32,
+    /// Time limit without progress.
+    silence_seconds: u32,
+    /// Time limit of a run in total.
+    run_seconds: u32,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self {
+            sandbox: true,
+            processes: 1,
+            memory_megabytes: 0,
+            open_seconds: 600,
+            silence_seconds: 600,
+            run_seconds: 86_400,
+        }
+    }
+}
+
+impl Host {
+    pub(crate) const fn memory_bytes_max(self) -> Option<u64> {
+        match self.memory_megabytes {
+            0 => None,
+            megabytes => Some(megabytes as u64 * 1_000_000),
+        }
+    }
+
+    pub(crate) fn open_limit(self) -> Duration {
+        Duration::from_secs(self.open_seconds.into())
+    }
+
+    pub(crate) fn silence_max(self) -> Duration {
+        Duration::from_secs(self.silence_seconds.into())
+    }
+
+    pub(crate) fn run_limit(self) -> Duration {
+        Duration::from_secs(self.run_seconds.into())
+    }
+
+    /// The setting that is 0 but must not be.
+    fn zero(self) -> Option<&'static str> {
+        let positive = [
+            ("processes", self.processes),
+            ("open_seconds", self.open_seconds),
+            ("silence_seconds", self.silence_seconds),
+            ("run_seconds", self.run_seconds),
+        ];
+        let zero = positive.into_iter().find(|(_, value)| *value == 0);
+        zero.map(|(field, _)| field)
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,16 @@
-//! Loads the settings: defaults, overridden by the file, by variables, then by flags.
+//! Loads the settings: defaults, overridden by the file, by variables, then by flags. Settings that
+//! an earlier version had are ignored; a process that opens no engines leaves out those that it
+//! cannot read.
 
 use std::path::Path;
 
-use super::{Config, DEFAULT_FILE, OptionalAddress, lenient, removed};
+use toml::{Table, Value};
+
+use super::{Config, DEFAULT_FILE, Engine, overlay};
+use crate::address::OptionalAddress;
 use crate::cli::{HomeArgs, ServeArgs, WorkerArgs};
 use crate::failure::Failure;
-use crate::{overlay, tilde};
+use crate::tilde;
 
 /// The variable for `--accept-loss`.
 const ACCEPT_LOSS: &str = "KINORA_ACCEPT_LOSS";
@@ -116,14 +121,14 @@ impl Config {
                 .map_err(|error| Failure::because(format!("{shown} cannot be read"), error))?;
             overlay::merge(&mut settings, overlay::parse(&text, &shown)?);
         }
-        let mut removed = removed::take_settings(&mut settings);
+        let mut removed = take_removed(&mut settings);
         let (ignored, variables): (Vec<_>, Vec<_>) = variables
             .iter()
             .cloned()
-            .partition(|(name, _)| removed::is_variable(name));
+            .partition(|(name, _)| is_removed_variable(name));
         removed.extend(ignored.into_iter().map(|(name, _)| name));
         let service_links = overlay::apply_variables(&mut settings, &variables)?;
-        let engines_set_aside = lenient::set_aside_engines(&mut settings);
+        let engines_set_aside = set_aside_engines(&mut settings);
         let mut settings = toml::Value::Table(settings);
         tilde::expand_settings(&mut settings)?;
         let config: Self = settings
@@ -153,4 +158,80 @@ fn accepts_loss(variables: &[(String, String)]) -> Result<bool, Failure> {
 
 fn variables() -> Vec<(String, String)> {
     std::env::vars().collect()
+}
+
+/// Removes from `settings` the engines that this program cannot read, if it runs none. Returns the
+/// reasons.
+fn set_aside_engines(settings: &mut Table) -> Vec<String> {
+    if settings
+        .get("worker")
+        .and_then(|worker| worker.get("enabled").and_then(Value::as_bool))
+        != Some(false)
+    {
+        return Vec::new();
+    }
+    let Some(Value::Array(engines)) = settings.get_mut("engines") else {
+        return Vec::new();
+    };
+    let mut reasons = Vec::new();
+    engines.retain(|engine| match read_engine(engine) {
+        Ok(()) => true,
+        Err(failure) => {
+            reasons.push(failure.to_string());
+            false
+        }
+    });
+    reasons
+}
+
+fn read_engine(engine: &Value) -> Result<(), Failure> {
+    let table = engine
+        .as_table()
+        .ok_or_else(|| Failure::new("An engine must be a table."))?;
+    Engine::try_from(table.clone())?.check()
+}
+
+const REMOVED: [(&str, &str); 14] = [
+    ("http", "first_byte_timeout_seconds"),
+    ("http", "header_timeout_seconds"),
+    ("http", "idle_timeout_seconds"),
+    ("http", "write_timeout_seconds"),
+    ("media", "encoder_threads"),
+    ("references", "host_connections_max"),
+    ("results", "tombstone_days"),
+    ("store", "poll_age_ms_max"),
+    ("storyboard", "threads"),
+    ("weights", "retries_max"),
+    ("weights", "stall_seconds"),
+    ("worker", "settled_after_seconds"),
+    ("worker", "start_pause_seconds_max"),
+    ("worker", "sweep_seconds"),
+];
+
+/// Takes such settings out of a file. Returns their names.
+fn take_removed(settings: &mut Table) -> Vec<String> {
+    let mut names = Vec::new();
+    for (section, key) in REMOVED {
+        let table = settings.get_mut(section).and_then(Value::as_table_mut);
+        if table.and_then(|table| table.remove(key)).is_some() {
+            names.push(format!("{section}.{key}"));
+        }
+    }
+    let engines = settings.get_mut("engines").and_then(Value::as_array_mut);
+    let engines = engines.into_iter().flatten();
+    for engine in engines.filter_map(Value::as_table_mut) {
+        let text = |key| engine.get(key).and_then(Value::as_str).unwrap_or_default();
+        let name = text("name").to_owned();
+        if text("kind") == "storyboard" && engine.remove("threads").is_some() {
+            names.push(format!("threads of the engine {name}"));
+        }
+    }
+    names
+}
+
+/// Whether a variable sets such a setting.
+fn is_removed_variable(name: &str) -> bool {
+    REMOVED
+        .iter()
+        .any(|(section, key)| name == format!("KINORA_{section}_{key}").to_ascii_uppercase())
 }

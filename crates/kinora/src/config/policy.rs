@@ -23,13 +23,13 @@ pub(crate) struct Policy {
     pub(crate) token_file: PathBuf,
     pub(crate) token_variable: String,
     pub(crate) timeout_seconds: u32,
-    pub(crate) on_timeout: OnTimeout,
+    on_timeout: OnTimeout,
 }
 
 /// What to do without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum OnTimeout {
+enum OnTimeout {
     /// Refuse everything.
     Refuse,
     /// Allow everything.

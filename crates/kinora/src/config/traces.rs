@@ -20,9 +20,9 @@ const DEFAULT_SERVICE: &str = "kinora";
 #[serde(deny_unknown_fields)]
 pub(crate) struct Traces {
     pub(crate) endpoint: String,
-    pub(crate) headers_file: PathBuf,
-    pub(crate) sampling_ratio: f64,
-    pub(crate) service_name: String,
+    headers_file: PathBuf,
+    sampling_ratio: f64,
+    service_name: String,
 }
 
 impl Config {

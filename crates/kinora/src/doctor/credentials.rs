@@ -2,7 +2,7 @@
 
 use kinora_contract::iso_date;
 
-use super::finding::Finding;
+use super::report::Finding;
 use super::secrets;
 use crate::config::Config;
 use crate::credentials::{self, Credentials, RENEWAL_MS};

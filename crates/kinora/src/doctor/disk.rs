@@ -10,7 +10,7 @@ use std::sync::Arc;
 use kinora_blobs::{BlobError, Reserve};
 use rustix::fs::statfs;
 
-use super::finding::Finding;
+use super::report::Finding;
 use crate::config::Config;
 use crate::folder::{self, nearest_existing};
 use crate::system::SystemClock;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::finding::Finding;
+use super::report::Finding;
 use crate::config::Config;
 use crate::{compose, folder};
 

@@ -1,9 +1,11 @@
 //! Checks the stored data thoroughly and read-only: the database, the files of its tasks, the key
-//! that signs their URLs. It does not disturb a running service, and never creates a store.
+//! that signs their URLs, and the age of the last backup. It does not disturb a running service, and
+//! never creates a store. PostgreSQL's own tools check a PostgreSQL database.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use kinora_blobs::BlobStore;
 use kinora_blobs::sign::Secret;
@@ -11,10 +13,12 @@ use kinora_contract::{State, StoredFile, Task, TaskId};
 use kinora_store::{Inspection, OpenError};
 use tokio::runtime::Runtime;
 
-use super::finding::Finding;
+use super::report::Finding;
+use crate::backup::{Made, Record};
 use crate::config::Config;
-use crate::count::count;
 use crate::failure::Failure;
+use crate::output::{count, date};
+use crate::system::SystemClock;
 use crate::{damage, orphans, signing};
 
 /// Maximum number of findings of one kind that are shown.
@@ -31,7 +35,7 @@ type Found = (&'static str, Finding);
 pub(super) fn examine(config: &Config) -> Vec<Found> {
     let url = config.store_url();
     if kinora_store::is_shared(&url) {
-        let mut found = super::database::examine(config);
+        let mut found = examine_shared(config);
         if !found
             .iter()
             .any(|(_, finding)| matches!(finding, Finding::Bad(_)))
@@ -324,5 +328,119 @@ impl Progress {
             // If the terminal is gone, continue without it.
             let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
         }
+    }
+}
+
+/// Connects as the service would, and asks for the workers. Changes nothing.
+fn examine_shared(config: &Config) -> Vec<(&'static str, Finding)> {
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return vec![("database", Finding::Bad(error.to_string()))],
+    };
+    let url = config.store_url();
+    let living = match runtime.block_on(kinora_store::living_workers(&url, Arc::new(SystemClock))) {
+        Ok(living) => living,
+        Err(error) => {
+            let refused = damage::refused(error).to_string();
+            return vec![("database", Finding::Bad(refused))];
+        }
+    };
+    match runtime.block_on(kinora_store::unsafe_settings(&url)) {
+        Ok(settings) if settings.is_empty() => {}
+        Ok(settings) => {
+            let settings = settings.join(" and ");
+            let lost = format!(
+                "the server has {settings}: a power loss may take acknowledged tasks. Set it to on in postgresql.conf"
+            );
+            return vec![("database", Finding::Bad(lost))];
+        }
+        Err(error) => {
+            let refused = damage::refused(error).to_string();
+            return vec![("database", Finding::Bad(refused))];
+        }
+    }
+    let usable = "usable, with the schema of this version; PostgreSQL checks its own files";
+    let workers = match living.len() as u64 {
+        0 => Finding::Note(
+            "none: accepted tasks wait. Start one with `kinora serve` or `kinora worker`"
+                .to_owned(),
+        ),
+        number => Finding::Good(format!("{}; see `kinora workers`", count(number, "worker"))),
+    };
+    vec![
+        ("database", Finding::Good(usable.to_owned())),
+        ("workers", workers),
+    ]
+}
+
+/// An older backup gets a note.
+const OLD_SECONDS: u64 = 7 * 24 * 60 * 60;
+
+/// The last backup of the data folder.
+pub(super) fn last_backup(data: &Path, now_ms: u64) -> Finding {
+    let record = Record::read(data).unwrap_or_default();
+    let begun = record.begun.as_ref().map_or_else(String::new, |made| {
+        format!("; one started at {} has not ended", backup_shown(made))
+    });
+    let Some(whole) = record.whole else {
+        return Finding::Note(format!(
+            "no backup yet{begun}; run `kinora backup` regularly"
+        ));
+    };
+    let text = format!(
+        "the last complete one is from {}{begun}",
+        backup_shown(&whole)
+    );
+    if (now_ms / 1000).saturating_sub(whole.at) > OLD_SECONDS {
+        return Finding::Note(format!("{text}; it is older than a week"));
+    }
+    if begun.is_empty() {
+        Finding::Good(text)
+    } else {
+        Finding::Note(text)
+    }
+}
+
+fn backup_shown(made: &Made) -> String {
+    format!("{} UTC, in {}", date(made.at * 1000), made.to.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_missing_or_unfinished_backup_is_noted() {
+        const NOW: u64 = 1_800_000_000;
+        let found = |whole: Option<u64>, begun: Option<u64>| {
+            let data = tempfile::tempdir().unwrap();
+            let made = |at: u64| Made {
+                at,
+                to: "/backups/a".into(),
+            };
+            let record = Record {
+                whole: whole.map(made),
+                begun: begun.map(made),
+            };
+            let text = serde_json::to_string(&record).unwrap();
+            std::fs::write(data.path().join(crate::folder::LAST_BACKUP), text).unwrap();
+            last_backup(data.path(), NOW * 1000)
+        };
+        let is_note = |finding: &Finding, part: &str| match finding {
+            Finding::Note(text) => assert!(text.contains(part), "{text}"),
+            other => panic!("{other:?}"),
+        };
+        assert!(matches!(
+            found(Some(NOW - OLD_SECONDS), None),
+            Finding::Good(_)
+        ));
+        is_note(
+            &found(Some(NOW - OLD_SECONDS - 1), None),
+            "older than a week",
+        );
+        is_note(&found(Some(NOW), Some(NOW)), "has not ended");
+        is_note(&found(None, Some(NOW)), "no backup yet");
+        let empty = tempfile::tempdir().unwrap();
+        is_note(&last_backup(empty.path(), NOW * 1000), "no backup yet");
     }
 }

@@ -1,22 +1,19 @@
-//! Checks everything around the data: the clock, the address, the models, and whether their engines
-//! can make a frame.
+//! Checks everything around the data: the clock, the listen address and base URL, the limit of open
+//! files, networks of references, and the policy service.
 
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::path::Path;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
-use kinora_contract::{Clock, FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_engine::{
-    Control, Engine as Opened, EngineError, FilmEngine, FrameKind, Job, Materials, Output,
-    ServerReport, Sink,
-};
-use kinora_worker::Maker;
+use kinora_contract::Clock;
+use kinora_policy::Policy;
 
-use super::finding::Finding;
-use crate::config::{self, Config, Engine, ListenAddress};
+use super::report::Finding;
+use crate::address::{ListenAddress, check_base_url};
+use crate::config::Config;
 use crate::system::{self, SystemClock};
-use crate::{catalog, compose, serve};
+use crate::{compose, resources, serve};
 
 /// Files further ahead than this were written with another clock.
 const AHEAD_MS_MAX: u64 = 5 * 60 * 1000;
@@ -61,7 +58,7 @@ pub(super) fn listen(wanted: &ListenAddress) -> Finding {
 }
 
 pub(super) fn base_url(config: &Config) -> Finding {
-    if let Err(failure) = config::check_base_url(&config.base_url) {
+    if let Err(failure) = check_base_url(&config.base_url) {
         return Finding::Bad(failure.to_string());
     }
     let Ok(address) = config.listen.resolve() else {
@@ -88,139 +85,45 @@ pub(super) fn references(config: &Config) -> Option<Finding> {
     Some(Finding::Bad(failure.to_string()))
 }
 
-pub(super) fn models(config: &Config) -> Finding {
-    match catalog::models(config) {
-        Ok((catalog, _)) => {
-            let ids: Vec<&str> = catalog
-                .cards()
-                .iter()
-                .map(|card| card.id.as_str())
-                .collect();
-            Finding::Good(ids.join(", "))
-        }
+/// The limit as the service would have it, raised as far as the system allows.
+pub(super) fn open_files(config: &Config) -> Finding {
+    let found = resources::raise_descriptors(config.slots());
+    let configured = config.http.connections_max;
+    match found.connections_max(configured) {
         Err(failure) => Finding::Bad(failure.to_string()),
-    }
-}
-
-/// Makes one frame with every engine that opens, checks its files, or asks its servers. The check
-/// of the models reports engines that do not open.
-pub(super) fn engines(config: &Config) -> Vec<(&'static str, Finding)> {
-    let engines = config.serving_engines();
-    let findings = engines.flat_map(|engine| engine_of(&engine, &config.data));
-    findings.map(|finding| ("engine", finding)).collect()
-}
-
-fn engine_of(engine: &Engine, data: &Path) -> Vec<Finding> {
-    if let Output::Frames(frames) = engine.settings.output()
-        && let Some(found) = weights(&engine.name, frames)
-    {
-        return vec![found];
-    }
-    match catalog::maker(engine, data) {
-        Ok(Maker::Frames(opened)) => vec![first_frame(&engine.name, &*opened)],
-        Ok(Maker::Film(films)) => upstreams(&engine.name, &*films),
-        Err(_) => Vec::new(),
-    }
-}
-
-/// Asks each server of an engine whether it would serve us.
-fn upstreams(name: &str, engine: &dyn FilmEngine) -> Vec<Finding> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build();
-    let asked = match runtime {
-        Ok(runtime) => runtime.block_on(engine.ask_servers()),
-        Err(error) => return vec![Finding::Bad(error.to_string())],
-    };
-    let told = asked
-        .into_iter()
-        .map(|ServerReport { server, refusal }| match refusal {
-            None => Finding::Good(format!("{name}: {server} answers")),
-            Some(error) => Finding::Bad(format!("{name}: {server} does not serve us: {error}")),
-        });
-    told.collect()
-}
-
-/// Checks an engine's files, if it has any; `kinora models check` loads them.
-fn weights(name: &str, frames: &dyn FrameKind) -> Option<Finding> {
-    if let Some(why) = frames.not_built_in() {
-        return Some(Finding::Bad(format!("{name}: {why}")));
-    }
-    let found = frames.check_files()?;
-    Some(if found.is_good {
-        Finding::Good(format!("{name}: all files found"))
-    } else {
-        Finding::Bad(format!(
-            "{name}: files are missing or wrong; `kinora models list` names missing ones, `kinora models pull` \
-             downloads them, `kinora models check` names wrong ones"
-        ))
-    })
-}
-
-fn first_frame(name: &str, engine: &dyn Opened) -> Finding {
-    let spec = trial(name);
-    let materials = Materials::default();
-    let begun = system::stopwatch();
-    let mut sink = OneFrame::default();
-    let made = engine.plan(&spec, &materials).and_then(|clip| {
-        let job = Job {
-            spec: &spec,
-            materials: &materials,
-            clip,
-        };
-        let control = Control::default();
-        sink.control = Some(control.clone());
-        engine.generate(&job, &mut sink, &control)
-    });
-    match (sink.frames, made) {
-        (0, Err(error)) => Finding::Bad(format!("{name} makes no frame: {error}")),
-        (0, Ok(())) => Finding::Bad(format!("{name} makes no frame")),
-        _ => Finding::Good(format!(
-            "{name} made a frame after {} ms",
-            millis(begun.elapsed())
+        Ok(possible) if possible < configured => Finding::Note(format!(
+            "{} may be open: {possible} connections instead of http.connections_max = {configured}; \
+             raise the limit ('LimitNOFILE=' in a systemd unit, 'ulimit -n') or lower the setting",
+            found.limit
+        )),
+        Ok(possible) => Finding::Good(format!(
+            "{} allowed, enough for {possible} connections",
+            found.limit
         )),
     }
 }
 
-fn millis(time: Duration) -> u128 {
-    time.as_millis()
-}
-
-/// The smallest possible clip.
-fn trial(model: &str) -> VideoSpec {
-    VideoSpec {
-        version: kinora_contract::SPEC_VERSION,
-        model: model.to_owned(),
-        prompt: "A lighthouse".to_owned(),
-        negative_prompt: None,
-        seconds: Seconds::Fixed(2),
-        frame: FrameSize::Fixed(Size::new(480, 480)),
-        seed: 1,
-        generate_audio: false,
-        inputs: Inputs::Text,
-        draft: false,
-        final_of: None,
-        edit: None,
+/// Asks the service a test question, if one is configured.
+pub(super) fn policy(config: &Config) -> Option<Finding> {
+    match config.policy() {
+        Ok(None) => None,
+        Ok(Some(policy)) => Some(asked(&policy)),
+        Err(failure) => Some(Finding::Bad(failure.to_string())),
     }
 }
 
-/// Accepts one frame, then stops.
-#[derive(Default)]
-struct OneFrame {
-    frames: u32,
-    control: Option<Control>,
-}
-
-impl Sink for OneFrame {
-    fn frame(&mut self, _rgb: &[u8]) -> Result<(), EngineError> {
-        self.frames += 1;
-        if let Some(control) = &self.control {
-            control.cancel.cancel();
-        }
-        Ok(())
-    }
-
-    fn audio(&mut self, _pcm: &[f32]) -> Result<(), EngineError> {
-        Ok(())
+fn asked(policy: &Policy) -> Finding {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let asked = match runtime {
+        Ok(runtime) => runtime.block_on(policy.check()),
+        Err(error) => return Finding::Bad(error.to_string()),
+    };
+    match asked {
+        Ok(_) => Finding::Good("the service answers".to_owned()),
+        Err(error) => Finding::Bad(format!(
+            "the service does not answer a question with the stage \"check\": {error}; see docs/policy.md"
+        )),
     }
 }

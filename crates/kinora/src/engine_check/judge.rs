@@ -6,8 +6,7 @@ use kinora_contract::VideoSpec;
 use kinora_engine::conformance::{self, Check, CheckError, hold};
 use kinora_engine::{Engine, Job, Materials, Planner};
 
-use super::cases::Case;
-use super::stopped_jobs::{FRAMES_MIN, StoppedJobs};
+use super::cases::{Case, FRAMES_MIN, StoppedJobs};
 use super::watched::{Remark, Watched};
 use crate::failure::{Exit, Failure};
 use crate::output::print;

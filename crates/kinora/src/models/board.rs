@@ -8,11 +8,9 @@ use std::time::Duration;
 use kinora_contract::Stopwatch;
 use kinora_download::{Error, Source, Watcher};
 
-use super::size::size;
-use crate::line::{Line, cells, clock};
-use crate::output::say;
+use crate::output::{printable, say, size};
+use crate::progress::{Line, cells, clock};
 use crate::system;
-use crate::table::printable;
 
 /// Below this the speed is only a guess.
 const SECONDS_MIN: u64 = 2;
@@ -27,7 +25,7 @@ pub(super) struct Board {
 
 /// The progress of one file.
 #[derive(Debug)]
-pub(super) struct Row {
+struct Row {
     name: String,
     line: Line,
     held: AtomicU64,

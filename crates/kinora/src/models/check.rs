@@ -1,8 +1,9 @@
-//! `kinora models check`: checks that engines can load their weights, and that servers would make films, before a task
-//! needs them.
+//! `kinora models check`: checks that engines can load their weights, that their devices are large
+//! enough by arithmetic, and that servers would make films, before a task needs them.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::process::Command;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -10,13 +11,10 @@ use std::time::Duration;
 use kinora_engine::{FilmKind, FrameKind, Output, ServerReport};
 
 use crate::cli::HomeArgs;
-use crate::config::{Config, Engine, Host};
-use crate::engine_host;
+use crate::config::{Config, Engine, Host, Memory, Placement};
 use crate::failure::Failure;
 use crate::output::print;
-use crate::{system, weights};
-
-use super::memory;
+use crate::{engine_host, system, weights};
 
 /// Looks into the files of every engine that has some, and loads those that look well. Asks the servers of the others.
 pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
@@ -30,7 +28,7 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
                     continue;
                 };
                 print(&format!("{}\n{}", engine.name, indented(&found.text)));
-                let compared = memory::compare(engine);
+                let compared = compare_memory(engine);
                 if let Some(compared) = &compared {
                     print(&indented(&compared.text));
                 }
@@ -154,5 +152,229 @@ impl Drop for Waiting {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// The devices that a process of CUDA sees.
+const VISIBLE_DEVICES: &str = "CUDA_VISIBLE_DEVICES";
+
+/// A GPU.
+#[derive(Debug, PartialEq)]
+struct Gpu {
+    index: String,
+    uuid: String,
+    name: String,
+    gigabytes: f64,
+}
+
+/// Whether the engine's devices are large enough, as far as that is known, and what to tell an operator.
+struct Comparison {
+    fits: bool,
+    text: String,
+}
+
+/// Compares an engine whose configuration says what it needs.
+fn compare_memory(engine: &Engine) -> Option<Comparison> {
+    let memory = engine.memory.as_ref()?;
+    let placement = Placement::from_engine(&engine.told.table);
+    let gpus = reported();
+    Some(compared(memory, placement, &devices(engine), gpus))
+}
+
+/// The devices of an engine; empty if it finds them itself and sees all.
+fn devices(engine: &Engine) -> Vec<String> {
+    let program = match engine.settings.output() {
+        Output::Frames(frames) => frames.program(),
+        Output::Films(_) => None,
+    };
+    let (named, mut environment) =
+        program.map_or_else(Default::default, |one| (one.devices, one.environment));
+    if !named.is_empty() {
+        return named;
+    }
+    let own = environment.remove(VISIBLE_DEVICES);
+    let visible = own.or_else(|| std::env::var(VISIBLE_DEVICES).ok());
+    visible
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect()
+}
+
+fn compared(
+    memory: &Memory,
+    placement: Placement,
+    devices: &[String],
+    gpus: Result<Vec<Gpu>, String>,
+) -> Comparison {
+    let needs = memory.needs(placement);
+    let needed = format!(
+        "memory: at least {needs:.1} GB by arithmetic with {}",
+        placement.settings()
+    );
+    let unasked = |why: &str| Comparison {
+        fits: true,
+        text: format!(
+            "{needed}, chosen for a GPU with {} GB; not compared: {why}",
+            memory.device_gigabytes
+        ),
+    };
+    let gpus = match gpus {
+        Ok(gpus) => gpus,
+        Err(why) => return unasked(&why),
+    };
+    let used = match used(&gpus, devices) {
+        Ok(used) => used,
+        Err(device) => return unasked(&format!("nvidia-smi lists no device {device}")),
+    };
+    let Some(smallest) = used.min_by(|one, other| one.gigabytes.total_cmp(&other.gigabytes)) else {
+        return unasked("nvidia-smi lists no device");
+    };
+    let Gpu {
+        index,
+        name,
+        gigabytes,
+        ..
+    } = smallest;
+    let compared = format!("{needed}; device {index} ({name}) has {gigabytes:.1} GB");
+    if memory.fits(placement, *gigabytes) {
+        return Comparison {
+            fits: true,
+            text: compared,
+        };
+    }
+    let advice = match memory.proposal(placement, *gigabytes) {
+        Some(proposal) => format!(
+            "set {}, which needs {:.1} GB",
+            proposal.settings(),
+            memory.needs(proposal)
+        ),
+        None => "no offload makes it fit; use quantised weights or another device".to_owned(),
+    };
+    Comparison {
+        fits: false,
+        text: format!("{compared}, which is too little: {advice}"),
+    }
+}
+
+/// The GPUs that an engine with these `devices` uses: without any, the first. The error is one that is not listed.
+fn used<'g>(gpus: &'g [Gpu], devices: &[String]) -> Result<impl Iterator<Item = &'g Gpu>, String> {
+    let names = devices.iter().flat_map(|entry| entry.split(','));
+    let mut named: Vec<&Gpu> = Vec::new();
+    for name in names {
+        // CUDA takes the beginning of a UUID.
+        let is_uuid = name.starts_with("GPU-");
+        let mut gpus = gpus.iter();
+        let gpu = gpus.find(|gpu| gpu.index == name || is_uuid && gpu.uuid.starts_with(name));
+        named.push(gpu.ok_or_else(|| name.to_owned())?);
+    }
+    let without = if devices.is_empty() {
+        gpus.first()
+    } else {
+        None
+    };
+    Ok(named.into_iter().chain(without))
+}
+
+/// The GPUs of this machine, or why they are not known.
+fn reported() -> Result<Vec<Gpu>, String> {
+    let asked = Command::new("nvidia-smi")
+        .arg("--query-gpu=index,uuid,name,memory.total")
+        .arg("--format=csv,noheader,nounits")
+        .output()
+        .map_err(|error| format!("nvidia-smi could not be started ({error})"))?;
+    if !asked.status.success() {
+        return Err(format!("nvidia-smi failed ({})", asked.status));
+    }
+    let text = String::from_utf8_lossy(&asked.stdout);
+    let gpus: Option<Vec<Gpu>> = text.lines().map(gpu).collect();
+    gpus.ok_or_else(|| "the output of nvidia-smi could not be read".to_owned())
+}
+
+/// A line of the output: index, UUID, name, and memory in MiB.
+fn gpu(line: &str) -> Option<Gpu> {
+    let mut fields = line.split(',').map(str::trim);
+    let mut field = || fields.next().map(str::to_owned);
+    let (index, uuid, name) = (field()?, field()?, field()?);
+    let mebibytes: f64 = field()?.parse().ok()?;
+    Some(Gpu {
+        index,
+        uuid,
+        name,
+        gigabytes: mebibytes * 1_048_576.0 / 1e9,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: [&str; 2] = [
+        "0, GPU-8932f937-d72c-4106-c12f-20bd9faed9f6, NVIDIA GeForce RTX 4090, 24564",
+        "1, GPU-11111111-d72c-4106-c12f-20bd9faed9f6, NVIDIA GeForce RTX 3060, 8192",
+    ];
+
+    fn compare(settings: &str, devices: &[&str], gpus: Result<Vec<Gpu>, String>) -> (bool, String) {
+        let memory: Memory = toml::from_str(
+            "device_gigabytes = 24\nparts_gigabytes = { transformer = 10.0, text_encoder = 11.4, vae = 2.8 }\n\
+             layer_gigabytes = 2.1\ndecode_gigabytes = 1.8\ntiled_decode_gigabytes = 1.3",
+        )
+        .unwrap();
+        let table = toml::from_str(&format!("settings = {{ {settings} }}")).unwrap();
+        let devices: Vec<String> = devices.iter().map(ToString::to_string).collect();
+        let found = compared(&memory, Placement::from_engine(&table), &devices, gpus);
+        (found.fits, found.text)
+    }
+
+    fn listed() -> Result<Vec<Gpu>, String> {
+        Ok(LINES.map(|line| gpu(line).unwrap()).into())
+    }
+
+    #[test]
+    fn a_device_that_is_too_small_gets_settings_that_fit() {
+        let (fits, text) = compare("", &[], listed());
+        assert!(!fits);
+        for part in [
+            "at least 26.0 GB by arithmetic with offload = \"none\", vae_tiling = false",
+            "device 0 (NVIDIA GeForce RTX 4090) has 25.8 GB, which is too little",
+            "set offload = \"model\", vae_tiling = false, which needs 11.4 GB",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let (fits, text) = compare("offload = \"model\"", &["0"], listed());
+        assert!(fits && text.ends_with("has 25.8 GB"), "{text}");
+    }
+
+    #[test]
+    fn the_smallest_of_the_engine_s_devices_counts_by_number_or_uuid() {
+        for devices in [&["0", "1"][..], &["0,1"], &["GPU-8932f937", "GPU-11111111"]] {
+            let (fits, text) = compare("offload = \"model\"", devices, listed());
+            assert!(
+                !fits && text.contains("device 1 (NVIDIA GeForce RTX 3060)"),
+                "{text}"
+            );
+            assert!(text.contains("offload_type = \"leaf_level\""), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_not_compared_is_said() {
+        for (devices, gpus, why) in [
+            (
+                &["0"][..],
+                Err("nvidia-smi could not be started".to_owned()),
+                "could not be started",
+            ),
+            (&["7"], listed(), "nvidia-smi lists no device 7"),
+            (&["MIG-1"], listed(), "nvidia-smi lists no device MIG-1"),
+            (&[], Ok(Vec::new()), "nvidia-smi lists no device"),
+        ] {
+            let (fits, text) = compare("", devices, gpus);
+            assert!(fits && text.contains("not compared"), "{text}");
+            assert!(
+                text.contains(why) && text.contains("for a GPU with 24 GB"),
+                "{text}"
+            );
+        }
+        assert_eq!(gpu("0, GPU-1, NVIDIA, [N/A]"), None);
     }
 }

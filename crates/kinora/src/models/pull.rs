@@ -1,4 +1,5 @@
-//! `kinora models pull`: downloads the missing files of models, several at a time.
+//! `kinora models pull`: downloads the missing files of models, several at a time, and explains what
+//! to do about those that fail.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,16 +9,12 @@ use kinora_download::{Downloader, Error, Source};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::advice::explained;
 use super::board::Board;
-use super::size::size;
 use crate::cli::NamedArgs;
 use crate::config::{Config, Weights};
-use crate::count::count;
 use crate::failure::{Exit, Failure};
 use crate::hint;
-use crate::output::{print, say};
-use crate::table::printable;
+use crate::output::{count, print, printable, say, size};
 use crate::weights::{self, ByEngine, State, Weight};
 
 const TICK: Duration = Duration::from_millis(250);
@@ -34,7 +31,7 @@ pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
     let mut is_told = false;
     for model in models {
         if let Some(by_engine) = weights::by_engine(&config.engine(&model.engine)?) {
-            print(&advice(&model.id, &by_engine));
+            print(&by_engine_advice(&model.id, &by_engine));
             is_told = true;
         }
     }
@@ -72,7 +69,7 @@ pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
 }
 
 /// How to get the files that a model's engine gets by itself.
-fn advice(model: &str, by_engine: &ByEngine) -> String {
+fn by_engine_advice(model: &str, by_engine: &ByEngine) -> String {
     let first = format!(
         "{}: the engine gets its files by itself, usually at its first start",
         printable(model)
@@ -225,4 +222,67 @@ fn certificates() -> Result<Vec<u8>, Failure> {
         let what = format!("{CERTIFICATES}={} cannot be read", path.display());
         Failure::because(what, error).exit(Exit::Usage)
     })
+}
+
+/// Explains why the file of `source` could not be downloaded.
+fn explained(error: &Error, source: &Source, weights: &Weights) -> Failure {
+    let path = source.path.display();
+    let what = match error {
+        Error::Room {
+            folder,
+            needed,
+            free,
+        } => format!(
+            "the file system of {} has {} free, and {} are needed",
+            folder.display(),
+            size(*free),
+            size(*needed)
+        ),
+        other => printable(&other.to_string()),
+    };
+    let advice = advice(error, source, weights);
+    Failure::new(format!("{path}: {what}. {advice}")).exit(exit(error))
+}
+
+fn advice(error: &Error, source: &Source, weights: &Weights) -> String {
+    match error {
+        Error::Status { status: 401 | 403, .. } if weights.has_token() => format!(
+            "The token for {} does not open it: check the token and its permissions, and accept the licence on the \
+             publisher's page.",
+            weights.token_origin
+        ),
+        Error::Status { status: 401 | 403, .. } => format!(
+            "The publisher may hand it out to known accounts only: accept the licence on its page, make a token \
+             that may read, and set weights.token_file and weights.token_origin = \"{}\".",
+            source.url.origin().ascii_serialization()
+        ),
+        Error::Status { status: 404 | 410, .. } => {
+            "The publisher has moved or removed it: correct its url in the configuration.".to_owned()
+        }
+        Error::Hash { .. } => "Nothing was kept. If the publisher has replaced the file on purpose, correct its sha256 \
+                               in the configuration; otherwise do not use it, and try another mirror."
+            .to_owned(),
+        Error::Length { .. } => "If the publisher has replaced the file on purpose, correct its bytes and sha256 in the \
+                                 configuration; otherwise try another mirror."
+            .to_owned(),
+        Error::Room { .. } => "Free some, or name another folder in the configuration.".to_owned(),
+        Error::Busy(_) => "Wait until it has ended.".to_owned(),
+        Error::File { .. } => "Give this user access to it, or name another folder in the configuration.".to_owned(),
+        Error::Options(_) => "Correct the section [weights] of the configuration.".to_owned(),
+        _ => "Run the same command again to go on where it stopped.".to_owned(),
+    }
+}
+
+fn exit(error: &Error) -> Exit {
+    match error {
+        Error::Options(_) => Exit::Usage,
+        Error::Status { status, .. } if *status < 500 => Exit::Refused,
+        Error::Connect { .. }
+        | Error::Broken(_)
+        | Error::Stalled(_)
+        | Error::Status { .. }
+        | Error::Changed
+        | Error::Answer(_) => Exit::Unreachable,
+        _ => Exit::Failed,
+    }
 }

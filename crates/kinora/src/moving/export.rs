@@ -13,20 +13,18 @@ use kinora_blobs::{BlobStore, bulk};
 use kinora_contract::{Clock, StoredFile, hex};
 use kinora_store::{COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable, Export};
 
-use super::folder::{FILES, FORMAT, Manifest, Results, Writer, file_name, read_rows};
-use super::{Transfers, runtime};
+use super::{FILES, FORMAT, Manifest, Results, Transfers, Writer, file_name, read_rows};
 use crate::backup::manifest::Tasks;
-use crate::backup::progress::Progress;
 use crate::backup::staging::Staging;
 use crate::backup::{self, RESULTS};
 use crate::cli::{ExportArgs, MovedResults};
 use crate::config::Config;
-use crate::count::count;
 use crate::failure::Failure;
-use crate::output::print;
+use crate::output::{count, print};
+use crate::progress::Progress;
 use crate::signing::earlier_file;
 use crate::system::{self, SystemClock};
-use crate::{folder, hint};
+use crate::{beside, folder, hint};
 
 /// Maximum number of tasks and files named in an error.
 const NAMED_MAX: usize = 5;
@@ -39,7 +37,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<(), Failure> {
     if !kinora_store::is_shared(&url) && !args.accept_loss {
         backup::refuse_loss(&config, "export")?;
     }
-    runtime()?.block_on(async {
+    beside::runtime()?.block_on(async {
         let store = kinora_store::open_export(&url).await;
         let store = store.map_err(|error| hint::not_opened(error, "serve", &args.home))?;
         export(args, &config, store).await

@@ -11,22 +11,21 @@ use kinora_store::{
     COPIED_AT_ONCE, COPIED_TABLES, CopiedTable, Import, MARKS, StoreError, mark_key,
 };
 
-use super::folder::{FILES, Manifest, file_name, read_files, read_rows};
-use super::{Transfers, runtime};
+use super::{FILES, Manifest, Transfers, file_name, read_files, read_rows};
 use crate::backup::RESULTS;
-use crate::backup::progress::Progress;
 use crate::cli::{ImportArgs, MovedResults};
 use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::print;
-use crate::{folder, hint};
+use crate::progress::Progress;
+use crate::{beside, folder, hint};
 
 /// Imports an export, and prints the next step.
 pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     folder::refuse_unfinished_restore(&config.data)?;
     let manifest = Manifest::read(&args.source)?;
-    runtime()?.block_on(import(args, &config, &manifest))?;
+    beside::runtime()?.block_on(import(args, &config, &manifest))?;
     print(&match args.json {
         true => manifest.json(&args.source, &[]),
         false => format!(

@@ -16,7 +16,7 @@ pub(crate) struct Memory {
     /// Memory of the device for which the settings were chosen.
     pub(crate) device_gigabytes: f64,
     /// Weights of each part on the device, in their types there.
-    pub(crate) parts_gigabytes: BTreeMap<String, f64>,
+    parts_gigabytes: BTreeMap<String, f64>,
     /// The largest single layer.
     pub(crate) layer_gigabytes: f64,
     /// The largest tensor of decoding the largest clip.
@@ -29,7 +29,7 @@ pub(crate) struct Memory {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
     pub(crate) offload: Offload,
-    pub(crate) tiles: bool,
+    tiles: bool,
     /// Whether the engine can offload layers.
     has_layers: bool,
 }

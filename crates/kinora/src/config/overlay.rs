@@ -1,10 +1,12 @@
 //! Layers of settings as TOML tables: a file overrides the defaults, variables override both. A
-//! layer replaces single keys; lists are replaced as a whole.
+//! layer replaces single keys; lists are replaced as a whole. A variable that names no setting is
+//! refused, unless Kubernetes set it.
+
+use std::net::IpAddr;
 
 use toml::{Table, Value};
 
 use crate::failure::Failure;
-use crate::service_links::is_service_link;
 
 /// Variables that are not settings.
 const OTHER_VARIABLES: [&str; 5] = [
@@ -16,13 +18,13 @@ const OTHER_VARIABLES: [&str; 5] = [
 ];
 
 /// Parses the text of a file; `name` is for the message.
-pub(crate) fn parse(text: &str, name: &str) -> Result<Table, Failure> {
+pub(super) fn parse(text: &str, name: &str) -> Result<Table, Failure> {
     text.parse()
         .map_err(|error| Failure::because(format!("{name} is not valid TOML"), error))
 }
 
 /// Overrides `lower` with `upper`.
-pub(crate) fn merge(lower: &mut Table, upper: Table) {
+pub(super) fn merge(lower: &mut Table, upper: Table) {
     for (key, value) in upper {
         match (lower.get_mut(&key), value) {
             (Some(Value::Table(below)), Value::Table(above)) => merge(below, above),
@@ -37,7 +39,7 @@ pub(crate) fn merge(lower: &mut Table, upper: Table) {
 /// empty one is unset, as a shell's `${X:-}` leaves it. A variable with the prefix that names no
 /// setting is an error: otherwise a typo would go unnoticed. Returns the names of Kubernetes'
 /// service links, which are ignored.
-pub(crate) fn apply_variables(
+pub(super) fn apply_variables(
     settings: &mut Table,
     variables: &[(String, String)],
 ) -> Result<Vec<String>, Failure> {
@@ -79,7 +81,7 @@ const fn wanted(setting: &Value) -> &'static str {
 }
 
 /// The usual words for a boolean, as other programs take them from variables.
-pub(crate) fn boolean(text: &str) -> Option<bool> {
+pub(super) fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Some(true),
         "false" | "0" | "no" | "off" => Some(false),
@@ -136,6 +138,56 @@ fn read(like: &Value, text: &str) -> Option<Value> {
         }
         _ => None,
     }
+}
+
+/// Transport protocols of a Service's port.
+const PROTOCOLS: [&str; 3] = ["tcp", "udp", "sctp"];
+
+/// Whether a variable is a service link, by its name behind `KINORA_` and by its value: a misspelt
+/// setting may have such a name, but hardly such a value too.
+fn is_service_link(rest: &str, value: &str) -> bool {
+    // A Service called `kinora-api` makes KINORA_API_PORT.
+    let mut begins = std::iter::once(rest).chain(rest.match_indices('_').filter_map(|(at, _)| {
+        let (_, behind) = rest.split_at_checked(at + 1)?;
+        Some(behind)
+    }));
+    begins.any(|name| is_part(name, value))
+}
+
+/// Whether Kubernetes gives a Service a variable that ends so, with such a value.
+fn is_part(name: &str, value: &str) -> bool {
+    let is_address = || value.parse::<IpAddr>().is_ok();
+    let is_number = || value.parse::<u16>().is_ok();
+    if name == "SERVICE_HOST" {
+        return is_address();
+    }
+    if name == "SERVICE_PORT" || name.starts_with("SERVICE_PORT_") {
+        return is_number();
+    }
+    let Some(port) = name.strip_prefix("PORT") else {
+        return false;
+    };
+    if port.is_empty() {
+        return is_url(value);
+    }
+    // Such as `_8080_TCP_ADDR`.
+    let mut words = port.split('_').skip(1);
+    let number = words.next().and_then(|word| word.parse::<u16>().ok());
+    let protocol = words.next().map(str::to_ascii_lowercase);
+    let is_known = protocol.is_some_and(|protocol| PROTOCOLS.contains(&&*protocol));
+    let fits = match words.next() {
+        None => is_url(value),
+        Some("PROTO") => PROTOCOLS.contains(&value),
+        Some("PORT") => is_number(),
+        Some("ADDR") => is_address(),
+        Some(_) => false,
+    };
+    number.is_some() && is_known && fits && words.next().is_none()
+}
+
+fn is_url(value: &str) -> bool {
+    let scheme = value.split_once("://").map(|(scheme, _)| scheme);
+    scheme.is_some_and(|scheme| PROTOCOLS.contains(&scheme))
 }
 
 #[cfg(test)]
@@ -195,5 +247,49 @@ mod tests {
         assert_eq!(settings, before);
         let typo = ("KINORA_STORE_PORT".to_owned(), "5432".to_owned());
         assert!(apply_variables(&mut settings, &[typo]).is_err());
+    }
+}
+
+#[cfg(test)]
+mod service_links_tests {
+    use super::*;
+
+    #[test]
+    fn the_variables_of_a_service_are_told_by_name_and_value() {
+        for (name, value) in [
+            ("SERVICE_HOST", "10.96.0.10"),
+            ("SERVICE_HOST", "fd00::10"),
+            ("SERVICE_PORT", "8080"),
+            ("API_SERVICE_PORT_HTTP", "8080"),
+            ("API_SERVICE_HOST", "10.96.0.10"),
+            ("PORT", "tcp://10.96.0.10:8080"),
+            ("STORE_PRIMARY_PORT", "tcp://10.96.0.10:5432"),
+            ("PORT_8080_TCP", "tcp://10.96.0.10:8080"),
+            ("PORT_8080_TCP_PROTO", "tcp"),
+            ("PORT_8080_TCP_PORT", "8080"),
+            ("PORT_8080_TCP_ADDR", "10.96.0.10"),
+            ("METRICS_PORT_53_UDP_ADDR", "fd00::10"),
+        ] {
+            assert!(is_service_link(name, value), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_none() {
+        for (name, value) in [
+            ("PORT", "8080"),
+            ("LISTEN_PORT", "8080"),
+            ("SERVICE_HOST", "video.example.com"),
+            ("SERVICE_PORT", "http"),
+            ("WORKER_SLOT", "4"),
+            ("PORTS", "tcp://10.96.0.10:8080"),
+            ("PORT_8080_TCP_ADDR", "here"),
+            ("PORT_8080_ICMP", "tcp://10.96.0.10:8080"),
+            ("PORT_X_TCP", "tcp://10.96.0.10:8080"),
+            ("PORT_8080_TCP_ADDR_X", "10.96.0.10"),
+            ("", ""),
+        ] {
+            assert!(!is_service_link(name, value), "{name}={value}");
+        }
     }
 }

@@ -47,7 +47,7 @@ impl ListenAddress {
     }
 
     /// The authority that clients on this machine use, when it is bound to `bound`.
-    pub(crate) fn authority(&self, bound: SocketAddr) -> String {
+    fn authority(&self, bound: SocketAddr) -> String {
         match &self.host {
             Host::Address(address) if address.is_unspecified() => {
                 format!("localhost:{}", bound.port())

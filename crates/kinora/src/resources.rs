@@ -1,6 +1,9 @@
-//! File descriptors: each connection, open file and fetch takes one, and most systems give a
-//! process only 1,024 unless it asks for more. The service raises its limit as far as allowed, and
-//! limits its connections so that files, the store and fetches always get one.
+//! What the process takes from its machine. File descriptors: each connection, open file and fetch
+//! takes one, and most systems give a process only 1,024 unless it asks for more. Memory: freed blocks
+//! are returned to the system also while the service is idle.
+
+use std::hint::black_box;
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -24,7 +27,7 @@ pub(crate) struct Descriptors {
 }
 
 /// Raises this process's soft limit to its hard one, and returns the result. Children inherit it.
-pub(crate) fn raise(slots: u32) -> Descriptors {
+pub(crate) fn raise_descriptors(slots: u32) -> Descriptors {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
         let wanted = Rlimit {
@@ -65,6 +68,18 @@ impl Descriptors {
     }
 }
 
+const EVERY: Duration = Duration::from_secs(5);
+/// Large enough for its own pages; nothing is written, so it takes no memory.
+const LARGE_BYTES: usize = 4 << 20;
+
+/// Makes the allocator check periodically.
+pub(crate) async fn give_back_memory() {
+    loop {
+        tokio::time::sleep(EVERY).await;
+        drop(black_box(Vec::<u8>::with_capacity(LARGE_BYTES)));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,7 +109,7 @@ mod tests {
 
     #[test]
     fn the_soft_limit_becomes_the_hard_one() {
-        let raised = raise(2);
+        let raised = raise_descriptors(2);
         let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
         assert_eq!(raised.limit, hard);
     }

@@ -1,0 +1,149 @@
+//! The progress of a command on a terminal: one line of standard error that is updated in place, and
+//! removed at the end. Nothing is written if standard error is not a terminal.
+
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use kinora_contract::Stopwatch;
+use rustix::termios::tcgetwinsize;
+
+use crate::output::shortened;
+use crate::system;
+
+const CELLS: usize = 24;
+/// If the terminal does not report its width.
+const COLUMNS: usize = 80;
+
+/// The line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Line {
+    is_shown: bool,
+}
+
+impl Line {
+    /// The line on standard error.
+    pub(crate) fn new() -> Self {
+        let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
+        Self {
+            is_shown: std::io::stderr().is_terminal() && !is_dumb,
+        }
+    }
+
+    /// Whether there is a terminal.
+    pub(crate) const fn is_shown(self) -> bool {
+        self.is_shown
+    }
+
+    /// Shows `text` instead of the last one, as far as it fits.
+    pub(crate) fn say(self, text: &str) {
+        let text = shortened(text, width().saturating_sub(1));
+        self.write(&format!("\r\x1b[K{text}"));
+    }
+
+    /// Removes the line, so that other output can follow.
+    pub(crate) fn clear(self) {
+        self.write("\r\x1b[K");
+    }
+
+    /// Writes `text` as it is.
+    pub(crate) fn write(self, text: &str) {
+        if self.is_shown {
+            let mut out = std::io::stderr().lock();
+            // If the terminal is gone, continue without it.
+            let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        }
+    }
+}
+
+fn width() -> usize {
+    let size = tcgetwinsize(std::io::stderr()).map(|size| size.ws_col.into());
+    size.ok().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
+}
+
+/// A bar of this length in percent.
+pub(crate) fn cells(percent: u8) -> String {
+    let full = usize::from(percent.min(100)) * CELLS / 100;
+    format!("[{}{}]", "#".repeat(full), "-".repeat(CELLS - full))
+}
+
+/// Minutes and seconds.
+pub(crate) fn clock(seconds: u64) -> String {
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}
+
+/// Interval of updates.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// A line that is updated in place, and removed at the end.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    terminal: bool,
+    all: u64,
+    done: u64,
+    shown: Option<Stopwatch>,
+}
+
+impl Progress {
+    pub(crate) fn new() -> Self {
+        Self {
+            terminal: std::io::stderr().is_terminal(),
+            all: 0,
+            done: 0,
+            shown: None,
+        }
+    }
+
+    /// Sets the number of steps.
+    pub(crate) fn of(mut self, all: u64) -> Self {
+        self.all = all;
+        self
+    }
+
+    /// Shows the current activity.
+    pub(crate) fn say(&mut self, what: &str) {
+        self.show(&format!("{what} ..."));
+    }
+
+    /// Counts one more step.
+    pub(crate) fn step(&mut self, what: &str) {
+        self.done += 1;
+        if self
+            .shown
+            .as_ref()
+            .is_none_or(|shown| shown.elapsed() >= EVERY)
+        {
+            self.shown = Some(system::stopwatch());
+            self.show(&step_text(self.done, self.all, what));
+        }
+    }
+
+    fn show(&self, text: &str) {
+        if self.terminal {
+            let mut out = std::io::stderr().lock();
+            // If the terminal is gone, continue without it.
+            let _ = write!(out, "\r\x1b[K{text}").and_then(|()| out.flush());
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.show("");
+    }
+}
+
+fn step_text(done: u64, all: u64, what: &str) -> String {
+    let percent = done.min(all) * 100 / all.max(1);
+    format!("{done} of {all} {what} ({percent} %)")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_how_far_it_is() {
+        assert_eq!(step_text(3, 4, "tasks"), "3 of 4 tasks (75 %)");
+        assert_eq!(step_text(1, 0, "tasks"), "1 of 0 tasks (0 %)");
+    }
+}
