@@ -37,6 +37,8 @@ impl ListenAddress {
                 Failure::because(format!("The name in '{self}' does not resolve"), error)
             })?;
         found
+            // `localhost` often resolves to ::1 first, where clients that are configured with
+            // 127.0.0.1 would find nobody.
             .min_by_key(SocketAddr::is_ipv6)
             .ok_or_else(|| Failure::new(format!("The name in '{self}' has no address.")))
     }
@@ -47,7 +49,7 @@ impl ListenAddress {
     }
 
     /// The authority that clients on this machine use, when it is bound to `bound`.
-    fn authority(&self, bound: SocketAddr) -> String {
+    pub(crate) fn authority(&self, bound: SocketAddr) -> String {
         match &self.host {
             Host::Address(address) if address.is_unspecified() => {
                 format!("localhost:{}", bound.port())
@@ -87,6 +89,8 @@ impl FromStr for ListenAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // The standard parser answers only "invalid socket address syntax". This is the flag that
+        // is mistyped most, so each usual mistake gets a sentence with what to write instead.
         if let Ok(address) = text.parse::<SocketAddr>() {
             return Ok(address.into());
         }

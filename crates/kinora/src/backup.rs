@@ -40,8 +40,12 @@ pub(crate) fn run(args: &BackupArgs) -> Result<(), Failure> {
     let source = open(&config, &args.home)?;
     refuse_loss(&config, "back up")?;
     let results = results(&config, args.results)?;
+    // Everything that can be refused without work has been by now: a folder appears only for a
+    // backup that can begin.
     let staging = Staging::make(&args.dest)?;
     let made_at = SystemClock.now_ms() / 1000;
+    // Recorded before the work: `kinora doctor` can then report a backup that started and never
+    // ended, which a record of successes alone would hide.
     let last = Last::begin(&config.data, staging.to(), made_at);
     let job = Job {
         source: &*source,
@@ -128,11 +132,17 @@ impl Job<'_> {
         let database = to.join(DATABASE);
         let mut progress = Progress::new();
         progress.say("copying the database");
+        // The database first, the files after it. A task's files are stored before its row says
+        // that it is completed, so each file that the snapshot names exists, unless its task has
+        // expired or been deleted since. In the other order, tasks that complete in between would
+        // be in the backup without their files.
         self.source
             .snapshot(&database)
             .map_err(|error| Failure::because("The database could not be copied", error))?;
         kinora_crash::point("backup.snapshot");
         progress.say("verifying the copy of the database");
+        // The copy is checked, and not the original: the copy is what a restore will read, and it
+        // stays as it is while the check runs.
         let snapshot = open_snapshot(&database)
             .map_err(|error| Failure::because("The copy of the database is unusable", error))?;
         snapshot
@@ -145,6 +155,7 @@ impl Job<'_> {
         };
         let taken = self.take_files(&snapshot, to, progress)?;
         let manifest = self.describe(&snapshot, &database, key, taken.0)?;
+        // Last, since a folder with a manifest counts as a complete backup.
         manifest.write(to)?;
         kinora_crash::point("backup.described");
         Ok((manifest, taken.1))
@@ -278,6 +289,9 @@ impl<'a> Taking<'a> {
         if absent.is_empty() {
             return Ok(());
         }
+        // The snapshot is older than this question. If the live store still has the task's result,
+        // its file was lost; if not, the task expired or was deleted meanwhile, and its files went
+        // with it.
         if self.source.has_result(task.task)? {
             self.missing.append(&mut absent);
         } else {
@@ -288,6 +302,7 @@ impl<'a> Taking<'a> {
 
     /// The transferred files, and notes for the operator.
     fn end(mut self, unreadable: u64) -> Result<(Taken, Vec<String>), Failure> {
+        // Clears the progress line before an error or a report is printed in its place.
         drop(self.progress);
         if !self.missing.is_empty() {
             let named: Vec<&str> = self
@@ -360,6 +375,8 @@ impl Record {
         if let Ok(owner) = fs::metadata(data) {
             let _ = std::os::unix::fs::chown(&staged, Some(owner.uid()), Some(owner.gid()));
         }
+        // Renamed into place, so that `kinora doctor` never reads half a record. There is no sync:
+        // losing the record costs a note of the doctor, and no data.
         fs::rename(&staged, &path)
     }
 }

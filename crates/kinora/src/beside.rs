@@ -22,6 +22,7 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
 /// The store of the service that `home` names; `words` is this command.
 pub(crate) async fn open(home: &HomeArgs, words: &str) -> Result<Arc<dyn Operations>, Failure> {
     let config = Config::load(home)?;
+    // A half-restored database would open and read as if it were complete.
     folder::refuse_unfinished_restore(&config.data)?;
     let opened = kinora_store::open_operations(&config.store_url(), Arc::new(SystemClock)).await;
     opened.map_err(|error| hint::not_opened(error, words, home))

@@ -20,6 +20,8 @@ pub(crate) fn models(config: &Config) -> Result<(Catalog, Lineup), Failure> {
     let mut cards = Vec::new();
     let mut lineup = Vec::new();
     for model in &config.models {
+        // Opened once for all its models, which share its processes, its seats and its place on a
+        // device.
         if !engines.contains_key(&*model.engine) {
             engines.insert(
                 &model.engine,
@@ -87,6 +89,9 @@ pub(crate) fn described(config: &Config) -> Result<Catalog, Failure> {
             .engine(&model.engine)
             .ok()
             .and_then(|engine| features(&engine));
+        // The cards of a model say what it can do; the engine only restricts them. A process
+        // without engines can therefore accept tasks for workers elsewhere, and a request that the
+        // engine does not support fails there instead of here.
         if features.is_none() {
             tracing::warn!(
                 model = model.id,

@@ -25,6 +25,8 @@ fn import(args: &ComfyImportArgs) -> Result<(), Failure> {
     let whole = fs::canonicalize(&args.workflow).map_err(|error| because(error.to_string()))?;
     let proposal = propose(&workflow);
     let name = name_of(&args.workflow);
+    // A JSON string is a valid TOML basic string, escapes included, so the JSON writer quotes names
+    // and paths for the configuration.
     let text = |text: &str| Value::String(text.to_owned()).to_string();
     print(&format!(
         "[[engines]]\nname = {engine}\nkind = \"comfyui\"\nbase_urls = [{server}]\nworkflow = {file}\n\n{tables}\n\

@@ -101,6 +101,8 @@ pub(crate) async fn worker_alone(
     config: &Config,
     tracer: Tracer,
 ) -> Result<(Worker, Health, Stores), Failure> {
+    // Engines first: a wrong setting of theirs ends the start before the database knows of this
+    // worker.
     let (_, lineup) = catalog::models(config)?;
     let opened = open(config, tracer).await?;
     let health = Health {
@@ -147,6 +149,8 @@ async fn open(config: &Config, tracer: Tracer) -> Result<Opened, Failure> {
         .map_err(damage::refused)?;
     let blobs = kinora_blobs::open(&config.results_url(), &config.s3())
         .map_err(|error| Failure::because("The result store cannot be opened", error))?;
+    // After the store is open, since its mark and the keys of its results say what the result store
+    // must contain; and before anything is accepted.
     damage::check_results(config, &stores, &*blobs).await?;
     #[cfg(feature = "test-faults")]
     let (stores, blobs) = crate::faults::wrap_stores(&config.test, stores, blobs);
@@ -163,6 +167,10 @@ async fn open(config: &Config, tracer: Tracer) -> Result<Opened, Failure> {
 
 /// How far to advance the fencing tokens past all earlier ones at this opening, from 1 to 2^40.
 fn token_stride() -> Result<u64, Failure> {
+    // A worker proves by its fencing token that its lease is the newest one. If a database is
+    // restored from a backup while workers of the original still run, both would hand out the same
+    // next token. A random stride of up to 2^40 makes that unlikely, and leaves room for at least
+    // 2^24 openings in 64 bits.
     Ok((u64::from_le_bytes(system::random()?) >> 24) + 1)
 }
 
@@ -171,6 +179,8 @@ fn api_settings(
     base_url: String,
     reserve: Reserve,
 ) -> Result<kinora_api::Settings, Failure> {
+    // A reference may use another port than 80 or 443 only where the operator has allowed a network
+    // with that port.
     let ports = allow_networks(config)?
         .iter()
         .filter_map(Allowed::port)
@@ -373,6 +383,9 @@ where
 /// Number of runtime threads for blocking work of all kinds: the sum of their shares, so that no
 /// kind waits for another's.
 pub(crate) fn blocking_threads(config: &Config) -> usize {
+    // The runtime has one pool for all blocking work, and a call that finds no thread waits in one
+    // queue. With fewer threads than the sum of all shares, a slow result disk could hold every
+    // thread, and commits of the task store would wait behind it.
     kinora_blobs::THREADS
         + kinora_store::sqlite::THREADS
         + kinora_fetch::DISK_THREADS
@@ -409,6 +422,7 @@ pub(crate) fn guards(config: &Config) -> Result<Guards, Failure> {
         connections_per_address_max: http.connections_per_address_max as usize,
         buffered_bytes_max: u64::from(http.buffered_megabytes_max) << 20,
         requests_per_minute: http.requests_per_minute,
+        // Set once the store is open (`serve::open`).
         allowances: None,
         trusted_proxies: TrustedProxies::those(move |address| {
             proxies.iter().any(|network| network.contains(address))

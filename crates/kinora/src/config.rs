@@ -95,7 +95,7 @@ pub(crate) struct Log {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Store {
+pub(crate) struct Store {
     pub(crate) url: String,
     pub(crate) listen_url: String,
 }
@@ -121,7 +121,7 @@ pub(crate) struct Queue {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Quota {
+pub(crate) struct Quota {
     pub(crate) project_tasks_max: u32,
     pub(crate) project_bytes_max: ProjectBytes,
     pub(crate) bytes_max: u64,
@@ -130,7 +130,7 @@ struct Quota {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Http {
+pub(crate) struct Http {
     pub(crate) connections_max: u32,
     pub(crate) connections_per_address_max: u32,
     pub(crate) buffered_megabytes_max: u32,
@@ -169,7 +169,7 @@ pub(crate) struct References {
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Media {
+pub(crate) struct Media {
     pub(crate) qp: u8,
     pub(crate) mark: String,
 }
@@ -248,10 +248,13 @@ impl Config {
                 )));
             }
         }
+        // H.264 quantises from 0 to 51. Below 10 files only grow: the loss is invisible already.
         if !(10..=51).contains(&self.media.qp) {
             return Err(Failure::new("The setting media.qp must be from 10 to 51."));
         }
         self.check_mark()?;
+        // `is_tls` looks at the certificate alone, so equality means that one is set and the other
+        // is not.
         if self.http.is_tls() == self.http.tls_key.as_os_str().is_empty() {
             return Err(Failure::new(
                 "Set both http.tls_certificate and http.tls_key, or neither.",
@@ -273,6 +276,8 @@ impl Config {
                 "The setting media.mark must have at most {MARK_CHARS_MAX} characters and no line breaks."
             )));
         }
+        // Refused at the start: drawn without these characters, the operator's mark would be wrong
+        // on every video, and nobody might look.
         let lacking: String = not_in_watermark(mark).into_iter().collect();
         if !lacking.is_empty() {
             return Err(Failure::new(format!(

@@ -44,6 +44,8 @@ pub(crate) async fn check_results(
 ) -> Result<(), Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::because("The result store does not answer", error);
+    // An unmounted volume looks like an empty folder, and an empty result store is normal for a new
+    // service. The mark, a small file named after the store's identity, tells the two apart.
     let marked = kinora_worker::is_marked(&*stores.chores, blobs).await;
     if marked.map_err(|error| failed(&error))? {
         return Ok(());

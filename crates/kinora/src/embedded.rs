@@ -143,6 +143,8 @@ fn run(
         .max_blocking_threads(compose::blocking_threads(config))
         .on_thread_start(move || {
             // For as long as the thread lives.
+            // The guard would restore the previous dispatcher when this closure returns. The
+            // threads belong to this runtime alone, so nothing has to be restored.
             std::mem::forget(tracing::dispatcher::set_default(&of_threads));
         })
         .build();

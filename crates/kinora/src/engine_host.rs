@@ -180,12 +180,16 @@ impl Origin {
 /// itself, and then becomes the command.
 pub(crate) fn command_of(program: &Program, confinement: Option<&Confinement>) -> Command {
     let mut command = this_executable("command-host");
+    // As an argument, and not in a file: it needs no place to be stored, and the child cannot find
+    // another one.
     let confinement_json = serde_json::json!(confinement).to_string();
     command.arg(confinement_json).args(&program.command);
     restrict_environment(&mut command);
     if let Some(scratch) = confinement.and_then(|confinement| confinement.scratch.as_ref()) {
         command.env("HOME", scratch).env("TMPDIR", scratch);
     }
+    // After the restriction, which would remove them: these variables are the operator's, and may
+    // replace any of the allow list, HOME and TMPDIR included.
     command.envs(&program.environment);
     if let Some(folder) = &program.folder {
         command.current_dir(folder);
@@ -197,6 +201,8 @@ pub(crate) fn command_of(program: &Program, confinement: Option<&Confinement>) -
 pub(crate) fn run_command(args: &CommandHostArgs) -> Result<(), Failure> {
     let confinement: Option<Confinement> = serde_json::from_str(&args.confinement)
         .map_err(|error| Failure::because("The confinement is no such JSON", error))?;
+    // Being a subreaper outlasts `exec`: processes that the command leaves behind become children
+    // of this process and not of init, so the service finds and ends them with it.
     adopt_orphans();
     if let Some(confinement) = confinement {
         confine(&confinement)?;
@@ -232,6 +238,8 @@ fn confine(confinement: &Confinement) -> Result<(), Failure> {
 
 /// The folder, named after the engine, for code that its libraries compile.
 fn scratch(data: &Path, name: &str) -> PathBuf {
+    // The name is the operator's text and becomes a folder: neither a slash nor a dot may lead out
+    // of `scratch`.
     let plain = name.replace(
         |one: char| !(one.is_ascii_alphanumeric() || matches!(one, '-' | '_')),
         "_",

@@ -163,6 +163,8 @@ impl Engine for Paced {
         sink: &mut dyn Sink,
         control: &Control,
     ) -> Result<(), EngineError> {
+        // Only long clips are slow: tests use them where something has to happen during a run, and
+        // all other clips should be quick.
         let is_long = job.clip.frames >= LONG_SECONDS * job.clip.fps;
         let pause = if is_long { self.pause } else { Duration::ZERO };
         let sink = &mut Pausing { sink, pause };

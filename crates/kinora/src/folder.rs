@@ -41,6 +41,8 @@ pub(crate) fn make_private_files() {
 pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     let shown = folder.display();
     refuse_unfinished_restore(folder)?;
+    // Synced together with its parents: after a power loss the folder must not be missing under a
+    // database whose commits were acknowledged.
     kinora_durable::make_folder_by(DirBuilder::new().recursive(true).mode(0o700), folder)
         .map_err(|error| Failure::because(format!("{shown} cannot be created"), error))?;
     match close_ours(folder) {
@@ -82,6 +84,7 @@ pub(crate) fn refuse_unfinished_restore(data: &Path) -> Result<(), Failure> {
 
 /// The mode of `path`, if others have any access to it.
 pub(crate) fn open_to_others(path: &Path) -> io::Result<Option<u32>> {
+    // Without the type of the file, which `st_mode` has as well.
     let mode = fs::metadata(path)?.permissions().mode() & 0o7777;
     Ok(Some(mode).filter(|mode| mode & OTHERS != 0))
 }
@@ -138,6 +141,8 @@ pub(crate) fn write_first_key(data: &Path, key: &str) -> Result<PathBuf, Failure
     let path = first_key(data);
     let written = match fs::remove_file(&path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        // `create_new` in there makes the file with its final mode, and does not follow a link that
+        // somebody else has put at this path.
         _ => write_private(&path, format!("{key}\n").as_bytes()),
     };
     written.map_err(|error| {

@@ -45,6 +45,7 @@ fn flags(home: &HomeArgs, variable: impl Fn(&str) -> Option<OsString>) -> String
     given
         .into_iter()
         .filter_map(|(flag, path, name)| {
+            // A flag of this command line wins over a variable, as in the configuration itself.
             let path = path.clone().map(OsString::from).or_else(|| variable(name));
             path.map(|path| format!(" {flag} {}", quoted(&path)))
         })
@@ -61,6 +62,7 @@ pub(crate) fn quoted(text: &OsStr) -> String {
     {
         return text.into_owned();
     }
+    // Single quotes keep everything as it is except themselves: `it's` becomes `'it'\''s'`.
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 

@@ -59,6 +59,8 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
     let parts = NewKeyParts::of(args, &config)?;
     let store = open(&config, &args.home)?;
     let now_ms = SystemClock.now_ms();
+    // Only this look keeps names unique. Two `kinora keys create` at the same moment can make
+    // twins, and `find` then asks for an id.
     let existing = store.list_keys().await.map_err(failed)?;
     if let Some(twin) = named(&existing, parts.name(), now_ms).first() {
         return Err(Failure::new(format!(

@@ -46,6 +46,8 @@ impl Kind {
 fn read<K: EngineKind + DeserializeOwned + 'static>(
     settings: Table,
 ) -> Result<Arc<dyn EngineKind>, Error> {
+    // serde checks types and unknown keys; what it cannot express, `EngineKind::check` does later,
+    // with the engine's name at hand.
     let settings: K = settings.try_into()?;
     Ok(Arc::new(settings))
 }

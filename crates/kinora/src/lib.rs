@@ -65,6 +65,8 @@ const LICENCES: &str = include_str!("../licences.txt");
 /// Runs the command of this process's command line.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    // Before any thread starts and any file is made: the umask and the dumpable flag belong to the
+    // whole process, and a file that was readable for a moment may have been read.
     if !cli.command.makes_open_files() {
         folder::make_private_files();
     }
@@ -108,6 +110,8 @@ pub fn main() -> ExitCode {
         Command::FilmHost => engine_host::run_film(),
         Command::ProgramHost(args) => engine_host::run_command(&args),
     };
+    // One place turns a failure into text and an exit code, so that a command returns errors and
+    // never exits by itself: destructors run, and staging folders and locks go with them.
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

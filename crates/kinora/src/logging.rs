@@ -71,6 +71,8 @@ pub(crate) fn start(format: LogFormat, level: &str) -> Result<Log, Failure> {
         .and_then(|stderr| Queue::start(File::from(stderr)))
         .map_err(|error| Failure::because("The log cannot be started", error))?;
     begin(queue.clone(), format, targets);
+    // The standard hook would write to standard error directly: it would wait for a stalled reader,
+    // and its lines would not be JSON.
     let of_panics = queue.clone();
     std::panic::set_hook(Box::new(move |panic| log_panic(panic, &of_panics)));
     Ok(Log(queue))
@@ -86,6 +88,8 @@ fn begin<W>(writer: W, format: LogFormat, targets: Targets)
 where
     W: for<'a> MakeWriter<'a> + Send + Sync + 'static,
 {
+    // Asked of standard error itself: the writer is a copy of its descriptor, of which the
+    // formatter knows nothing.
     let terminal = io::stderr().is_terminal();
     let lines = fmt::layer().with_writer(writer).with_ansi(terminal);
     let text = match format {
@@ -138,6 +142,8 @@ fn log_panic(panic: &PanicHookInfo<'_>, queue: &Queue) {
     let backtrace =
         (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
     tracing::error!(thread, place, cause, backtrace, "a thread panicked");
+    // The process may be about to end, so this waits until the line is written; but not for long,
+    // since the reader may have stalled.
     queue.flush(PANIC_MAX);
 }
 
@@ -187,6 +193,8 @@ where
         let mut line = String::new();
         self.lines
             .format_event(context, Writer::new(&mut line), event)?;
+        // The formatter returns complete lines. The id goes before their end, so that a JSON line
+        // stays one object.
         if line.ends_with(self.end) {
             line.truncate(line.len() - self.end.len());
             (self.write)(&mut line, id)?;

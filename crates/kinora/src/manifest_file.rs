@@ -45,6 +45,8 @@ impl ManifestFile {
             Failure::because(text, error)
         })?;
         let damaged = |error| Failure::because(format!("{shown} is damaged"), error);
+        // The format number is read from plain JSON, before the fields: a newer format need not
+        // parse as this one, and its number is the useful message.
         let value: Value = serde_json::from_str(&text).map_err(damaged)?;
         let format = value["format"].as_u64().unwrap_or_default();
         if format > u64::from(self.format) {
@@ -79,6 +81,9 @@ pub(crate) fn told(manifest: &impl Serialize, folder: &Path, notes: &[String]) -
 /// # Errors
 /// If the file cannot be opened, or is none.
 pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
+    // NONBLOCK, since opening a FIFO otherwise waits for a writer, for ever. NOFOLLOW, since a
+    // restore often runs as root: a link in the backup could name any private file of this machine,
+    // and the restore would copy it into the results.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let other = || io::Error::new(ErrorKind::InvalidInput, "it is not a regular file");
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
@@ -86,6 +91,8 @@ pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
         error => error.into(),
     })?;
     let file = File::from(file);
+    // Checked on the open descriptor. Looking at the path first would leave a moment in which the
+    // file can be exchanged.
     if !file.metadata()?.is_file() {
         return Err(other());
     }

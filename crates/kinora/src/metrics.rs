@@ -49,6 +49,8 @@ impl Metrics {
         };
         let listener = bind_monitor(address).await?;
         let handle = PrometheusBuilder::new()
+            // Without buckets the exporter would make summaries of these, whose quantiles cannot be
+            // added up over processes.
             .set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), BUCKETS)
             .and_then(PrometheusBuilder::install_recorder)
             .map_err(|error| Failure::because("Metrics cannot be recorded", error))?;
@@ -62,6 +64,8 @@ impl Metrics {
         let upkeep = self.handle.clone();
         tokio::spawn(async move {
             loop {
+                // The exporter keeps single values until a scrape sorts them into buckets. Without
+                // a scraper they would pile up for ever.
                 tokio::time::sleep(UPKEEP).await;
                 upkeep.run_upkeep();
             }
@@ -272,6 +276,8 @@ struct Shown {
 
 /// Sets the gauges.
 async fn read_gauges(stores: &Stores, shown: &Shown) {
+    // A scrape is answered also while the store is away: that is when the values of the process
+    // itself are wanted most, and `kinora_store_readable` says why the others stand still.
     let is_readable = match read_store(stores, shown).await {
         Ok(()) => true,
         Err(error) => {
@@ -313,6 +319,8 @@ fn set_queue(counts: &Counts, living: &[LivingWorker], shown: &Shown) {
         for (state, tasks) in [("waiting", count.waiting), ("running", count.running)] {
             gauge!("kinora_tasks", "model" => model.to_owned(), "state" => state).set(tasks as f64);
         }
+        // A waiting task is at one of three stages: its references are to be fetched, are being
+        // fetched, or are there and it waits for a slot.
         let for_slot = count.waiting - count.unfetched - count.fetching;
         for (stage, tasks) in [
             ("references", count.unfetched),
@@ -353,6 +361,8 @@ fn set_places(living: &[LivingWorker], shown: &Shown) {
             let key = [&worker.host, &place.engine, &place.name].map(Clone::clone);
             let sums = now.entry(key).or_default();
             let is_quarantined = place.state == WorkerPlaceState::Quarantined;
+            // Two workers on one host may name their places alike. Their counts add up; quarantine
+            // is a flag, and one of them in quarantine sets it.
             sums[0] = f64::max(sums[0], number(is_quarantined));
             sums[1] += place.attempts as f64;
             sums[2] += place.failures as f64;
@@ -402,6 +412,8 @@ pub(crate) fn monitor_settings() -> Result<ListenSettings, Failure> {
 /// Binds `address`.
 pub(crate) async fn bind_monitor(address: &ListenAddress) -> Result<TcpListener, Failure> {
     let resolved = address.resolve()?;
+    // No retries: an address in use is a mistake in the configuration, and the start fails with its
+    // name.
     let bound = TcpListener::bind(resolved).await;
     bound.map_err(|error| Failure::because(format!("Cannot listen on {address}"), error))
 }

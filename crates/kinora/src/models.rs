@@ -210,6 +210,8 @@ fn remove(args: &NamedArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let models = weights::models(&config, &args.names)?;
     let ids: Vec<&str> = models.iter().map(|model| &*model.id).collect();
+    // Text encoders and decoders are shared between models: a file stays as long as any other
+    // model, or an engine without a model, names it.
     let users = others(&config, &ids)?;
     let (mut removed, mut freed, mut failed) = (0_u32, 0_u64, 0_u32);
     for file in weights::of_models(&config, &models)? {
@@ -221,6 +223,7 @@ fn remove(args: &NamedArgs) -> Result<(), Failure> {
             print(&format!("{path}: kept, {user} uses it\n"));
             continue;
         }
+        // The operator put it there, perhaps as the only copy.
         if file.source.is_none() {
             print(&format!(
                 "{path}: kept, because the configuration has no url to download it from again\n"

@@ -41,6 +41,9 @@ impl<T: Send + 'static> Transfers<T> {
         &mut self,
         transfer: impl Future<Output = Result<T, Failure>> + Send + 'static,
     ) -> Result<Option<T>, Failure> {
+        // The caller waits here, and not inside the transfers. So it reads rows only as fast as
+        // their files are copied, and an export of a million tasks never holds more than eight of
+        // them in memory.
         let ended = if self.0.len() < TRANSFERS_MAX {
             None
         } else {
@@ -118,6 +121,8 @@ impl Manifest {
 
     /// Reads the manifest of the export in `folder`.
     fn read(folder: &Path) -> Result<Self, Failure> {
+        // Plain JSON first. Another format may have other fields, and `deny_unknown_fields` would
+        // complain about those instead of naming the version.
         let manifest: Value = FILE.read(folder)?;
         let shown = folder.join(FILE.name).display().to_string();
         if manifest["format"] != FORMAT {
@@ -202,6 +207,8 @@ impl Writer {
 
     /// Measures the file by reading it.
     fn end(mut self) -> Result<Part, Failure> {
+        // Read back from the file, and not hashed while writing: the measure in the manifest then
+        // describes what the disk returned, not what was meant to be on it.
         let flushed = self.file.flush();
         flushed.map_err(|error| unwritable(&self.path, error))?;
         Part::of(&self.path)
@@ -237,6 +244,7 @@ fn read<T, P: Fn(&str) -> Result<T, String>>(
     let shown = path.display().to_string();
     let file = File::open(path)
         .map_err(|error| Failure::because(format!("{shown} cannot be read"), error))?;
+    // Numbered from 1, as editors number lines, for the error message.
     let lines = BufReader::new(file).lines().zip(1..);
     Ok(lines.map(move |(line, number)| {
         let line = line.map_err(|error| error.to_string());

@@ -43,6 +43,8 @@ pub(crate) fn look(config: &Config, removes: bool) -> Result<Option<Orphans>, Fa
     let runtime = beside::runtime()?;
     runtime.block_on(async {
         let url = config.store_url();
+        // A SQLite store belongs to one process at a time, so the look beside a running service
+        // goes through its read-only inspection.
         let looked = if kinora_store::is_shared(&url) {
             // Any number of processes may open this store.
             let options = OpenOptions::new(Arc::new(SystemClock));

@@ -57,6 +57,7 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
     if columns(text) <= max {
         return text.to_owned();
     }
+    // One column is for the ellipsis.
     let mut left = max.saturating_sub(1);
     let kept = text.chars().take_while(|c| {
         let fits = cells(*c) <= left;
@@ -69,6 +70,9 @@ pub(crate) fn shortened(text: &str, max: usize) -> String {
 /// The columns of a character: two for those of East Asia and emoji, none for marks that join the
 /// one before them.
 const fn cells(c: char) -> usize {
+    // A part of Unicode's East Asian Width (UAX #11) and of its combining marks. A rare character
+    // that is misjudged shifts one row of a table and harms nothing else, which is not worth a
+    // table of 3,000 ranges.
     match c {
         '\u{300}'..='\u{36f}'
         | '\u{483}'..='\u{489}'
@@ -111,6 +115,8 @@ pub(crate) fn printable(text: &str) -> String {
 /// The backslash too: an escaped character must not look like text that a client wrote so.
 fn is_hidden(c: char) -> bool {
     c.is_control()
+        // Zero-width characters and controls of the writing direction: with them a name could show
+        // as another one ("Trojan Source", CVE-2021-42574).
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')
         || matches!(c, '\u{feff}' | '\\')
 }

@@ -23,6 +23,8 @@ pub(crate) struct Line {
 impl Line {
     /// The line on standard error.
     pub(crate) fn new() -> Self {
+        // Shells inside editors set TERM=dumb: they are terminals, but show control sequences as
+        // text.
         let is_dumb = std::env::var("TERM").is_ok_and(|term| term == "dumb");
         Self {
             is_shown: std::io::stderr().is_terminal() && !is_dumb,
@@ -36,6 +38,8 @@ impl Line {
 
     /// Shows `text` instead of the last one, as far as it fits.
     pub(crate) fn say(self, text: &str) {
+        // The last column stays free. Some terminals wrap when it is filled, and the line could
+        // then not be overwritten in place.
         let text = shortened(text, width().saturating_sub(1));
         self.write(&format!("\r\x1b[K{text}"));
     }
@@ -106,6 +110,8 @@ impl Progress {
 
     /// Counts one more step.
     pub(crate) fn step(&mut self, what: &str) {
+        // Redrawing for each of 100,000 tasks would take longer than the work, so the line changes
+        // at most ten times a second.
         self.done += 1;
         if self
             .shown
@@ -133,6 +139,7 @@ impl Drop for Progress {
 }
 
 fn step_text(done: u64, all: u64, what: &str) -> String {
+    // `all` is 0 while the number of steps is unknown.
     let percent = done.min(all) * 100 / all.max(1);
     format!("{done} of {all} {what} ({percent} %)")
 }

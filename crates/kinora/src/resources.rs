@@ -55,6 +55,8 @@ impl Descriptors {
     /// # Errors
     /// [`Failure`] if hardly any connection would remain.
     pub(crate) fn connections_max(self, configured: u32) -> Result<u32, Failure> {
+        // Two for each connection: its socket, and the result file that it may be sending. With the
+        // usual limit of 1,024 and two slots that makes (1024 - 352) / 2 = 336 connections.
         let possible = self.limit.saturating_sub(self.reserve) / 2;
         if possible < CONNECTIONS_MIN {
             return Err(Failure::new(format!(
@@ -76,6 +78,9 @@ const LARGE_BYTES: usize = 4 << 20;
 pub(crate) async fn give_back_memory() {
     loop {
         tokio::time::sleep(EVERY).await;
+        // mimalloc purges freed pages late, and looks for such pages only when a large block is
+        // freed. Allocating one and dropping it is that occasion; `black_box` keeps the compiler
+        // from removing the pair. The pages are never touched, so no memory is used.
         drop(black_box(Vec::<u8>::with_capacity(LARGE_BYTES)));
     }
 }

@@ -25,6 +25,8 @@ use crate::{folder, hint};
 /// Restores a backup, and prints the next step.
 pub(crate) fn run(args: &RestoreArgs) -> Result<(), Failure> {
     let manifest = Manifest::read(&args.source)?;
+    // The files are collected inside the data folder, hence on its file system: publishing is a few
+    // renames and not a second copy of everything.
     let target = Target::make(&args.data)?;
     let mover = fill(&manifest, &args.source, &target.inside)?;
     target.publish()?;
@@ -55,6 +57,8 @@ fn fill(manifest: &Manifest, source: &Path, to: &Path) -> Result<Option<Mover>, 
         .check()
         .map_err(|error| Failure::because("The database of the backup is damaged", error))?;
     let counts = snapshot.counts()?;
+    // The hash of the database was compared already. This finds a backup whose manifest and
+    // database are from two runs, each intact by itself.
     if Tasks::of(&counts) != manifest.tasks || counts.keys != manifest.keys {
         return Err(Failure::new(
             "The backup is damaged: its database does not match backup.json.",
@@ -131,6 +135,8 @@ fn restore_files(
     let [from, to] = [&source.join(RESULTS), &results].map(|root| Folder::at(root));
     check_lengths(manifest, snapshot, &from)?;
     let gone: BTreeSet<TaskId> = manifest.results.gone.iter().copied().collect();
+    // Linked where possible, and hashed in any case: a backup may be years old, and a restore is
+    // the last moment to notice that a file in it has rotted.
     let mut mover = Mover::new(from, to, Transfer::Link, true);
     snapshot.for_each_task(|task: TaskFiles| {
         progress.step("tasks restored");
@@ -231,6 +237,8 @@ impl Target {
                 if left {
                     let other =
                         File::open(&inside).and_then(|folder| lock(&folder).map(|()| folder));
+                    // Held while the remains are cleared, so that two restores into one folder
+                    // cannot clear each other's files.
                     let _other = other.map_err(failed)?;
                     clear(data).map_err(failed)?;
                 }
@@ -257,6 +265,10 @@ impl Target {
         let publish = || {
             sync_all_under(&self.folder)?;
             kinora_crash::point("restore.synced");
+            // The database last. A folder without one is no store, so if power fails between two
+            // renames, no process can serve tasks whose results are not in place yet. Until the
+            // end, the subfolder marks the data folder as unfinished, and `kinora serve` refuses
+            // it.
             for name in [RESULTS, SIGNING_KEY, DATABASE] {
                 match fs::rename(self.inside.join(name), self.data.join(name)) {
                     Err(error) if error.kind() == ErrorKind::NotFound && name != DATABASE => {}
@@ -269,6 +281,8 @@ impl Target {
                 let data = std::path::absolute(&self.data)?;
                 File::open(data.parent().unwrap_or(&data))?.sync_all()?;
             }
+            // `remove_dir` fails on a folder that is not empty: nothing that was forgotten above is
+            // deleted.
             fs::remove_dir(&self.inside)?;
             File::open(&self.data)?.sync_all()
         };

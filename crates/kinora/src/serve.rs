@@ -80,7 +80,7 @@ async fn until_signal(
 }
 
 /// A service that listens, with all its parts, and does not answer yet.
-struct OpenService {
+pub(crate) struct OpenService {
     pub(crate) service: Service,
     pub(crate) listener: TcpListener,
     guards: Guards,
@@ -96,6 +96,8 @@ pub(crate) async fn open(
 ) -> Result<OpenService, Failure> {
     let mut guards = compose::guards(config)?;
     let address = config.listen.resolve()?;
+    // Bound early: an address in use ends the start before the store is opened and engines are
+    // made. Connections wait in the system's backlog until the service answers.
     let listener = TcpListener::bind(address)
         .await
         .map_err(|error| Failure::because(format!("Cannot listen on {}", config.listen), error))?;
@@ -111,6 +113,8 @@ pub(crate) async fn open(
     let traces = Traces::start(config)?;
     let service = compose::service(config, base_url.clone(), traces.tracer.clone()).await?;
     let stores = &service.stores;
+    // Processes on one PostgreSQL store share these: a key may send so many requests to all of them
+    // together.
     guards.allowances = stores.allowances.clone();
     if let Some(warning) = system::clock_warning() {
         tracing::warn!("{warning}: nothing expires, and times of tasks are wrong, until it is set");
@@ -149,6 +153,9 @@ impl OpenService {
             deliverer,
             signing_key,
         } = self.service;
+        // A stop has two moments. `begun` refuses new submits at once; `done` closes the listener
+        // once running tasks have ended. In between, clients poll, download and wait as before, so
+        // a restart costs them nothing but a delay.
         let (shutdown, done) = (Shutdown::default(), CancellationToken::new());
         let end = Stop {
             begun: api.stopping.clone(),
@@ -158,6 +165,8 @@ impl OpenService {
         let drain_limit = worker.settings.drain_limit;
         let obeying = stop::obey_signals(signals, end.begun.clone(), shutdown.clone(), drain_limit);
         tokio::spawn(obeying);
+        // Until `done`, and not only until the stop begins: the events of tasks that end during the
+        // stop are delivered too.
         tokio::spawn(deliverer.deliver(done.clone()));
         if config.results.signing_key_file.as_os_str().is_empty() {
             let secrets = stores.secrets.clone();
@@ -172,6 +181,8 @@ impl OpenService {
         let answering = kinora_api::serve_guarded(listener, router, settings, guards, end);
         let linger = Duration::from_secs(config.http.linger_seconds.into());
         let working = work(worker, config.worker.enabled, shutdown.clone());
+        // Joined, and not raced: `stop::work` cancels `done` at its end, which lets the listener
+        // send its last answers.
         tokio::join!(answering, stop::work(working, shutdown, linger, done));
         self.traces.finish().await;
         tracing::info!("stopped");
@@ -237,6 +248,8 @@ fn warn_of_engines_set_aside(config: &Config) {
 
 /// Reloads certificate and key at each SIGHUP, if TLS is on.
 async fn obey_hangups(mut hangup: Signal, tls: Option<Tls>) {
+    // A certificate that cannot be read must not end a service that works: the old one stays, and
+    // the log says so.
     while hangup.recv().await.is_some() {
         match tls.as_ref().map(Tls::reload) {
             None => tracing::info!("SIGHUP ignored: there is no certificate to reload without TLS"),

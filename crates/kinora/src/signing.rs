@@ -42,6 +42,8 @@ pub(crate) async fn signer(
                 file.display()
             ))
         })?;
+        // The store's key still verifies: URLs that were handed out before the operator set a key
+        // file stay valid.
         return Ok((Signer::new(own, Some(stored)), key));
     }
     let earlier = earlier_file(&config.data);
@@ -69,6 +71,7 @@ pub(crate) async fn follow(api: Api, mut known: SecretKey, secrets: Arc<dyn Secr
         {
             known = key;
             api.signer.replace(&Secret::new(key.0));
+            // Cached task objects contain result URLs that were signed with the old key.
             api.rendered.clear();
             tracing::warn!("signing key replaced: result addresses of before have expired");
         }
@@ -117,6 +120,9 @@ async fn stored(config: &Config, secrets: &dyn Secrets, holds: &Holds) -> Result
         Some(earlier) => earlier.bytes(),
         None => system::random()?,
     };
+    // Several processes may start at once on an empty store, each with a key of its own to offer.
+    // The first offer wins, and every process signs with the key that the store returns, not with
+    // the one that it offered.
     let kept = secrets.keep_signing_key(SecretKey(offered)).await;
     let kept = Secret::new(kept.map_err(failed)?.0);
     if earlier.is_some() {

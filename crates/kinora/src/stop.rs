@@ -22,6 +22,8 @@ pub(crate) async fn work(
     linger: Duration,
     done: CancellationToken,
 ) {
+    // The limit counts from the second signal or the end of the drain. Before that, running tasks
+    // may take as long as `worker.drain_seconds` allows.
     let give_up = async {
         shutdown.at_once().await;
         tokio::time::sleep(GIVE_BACK_MAX).await;
@@ -29,6 +31,8 @@ pub(crate) async fn work(
     tokio::select! {
         is_awaited = working => if is_awaited {
             tokio::select! {
+                // Clients poll every second or so. Without this pause the process would be gone
+                // before they learn how the last task ended, and their next poll would fail.
                 () = tokio::time::sleep(linger) => {}
                 () = shutdown.at_once() => {}
             }
@@ -62,6 +66,7 @@ pub(crate) async fn obey_signals(
         // The worker may be waiting for its store and not notice by itself.
         () = tokio::time::sleep(drain_limit) => {}
     }
+    // Both arms end here: the drain's limit has the effect of a second signal.
     shutdown.now();
 }
 

@@ -32,6 +32,8 @@ impl Clock for SystemClock {
         reason = "this is where steady time comes in"
     )]
     fn steady_ms(&self) -> SteadyMs {
+        // An `Instant` has no epoch, so steady time counts from the first reading. On Linux it is
+        // CLOCK_MONOTONIC, which does not advance while the machine is suspended.
         static FIRST: LazyLock<Instant> = LazyLock::new(Instant::now);
         u64::try_from(FIRST.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -57,6 +59,8 @@ pub(crate) fn host_name() -> String {
 /// The user on this machine who runs this process, for the log of key changes.
 pub(crate) fn actor() -> kinora_store::Actor {
     let id = rustix::process::getuid().as_raw();
+    // Parsed here, since `getpwuid_r` needs unsafe code, which this crate forbids. Users from a
+    // directory service are recorded by their number.
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let user = user_name(&users, id).unwrap_or_else(|| format!("uid {id}"));
     // With sudo, record the original user.
@@ -115,6 +119,8 @@ impl Entropy for SystemEntropy {
                 NoEntropy(error.to_string())
             })?;
         }
+        // Taken from the end and cut off there: no byte is handed out twice, and the rest of the
+        // page need not move.
         let rest = page.len() - bytes.len();
         bytes.copy_from_slice(&page[rest..]);
         page.truncate(rest);

@@ -47,6 +47,7 @@ fn home() -> Option<OsString> {
 
 /// The path that `text` means if it begins with `~/`; `None` for any other text.
 fn expanded(text: &str, home: Option<&OsStr>) -> Result<Option<String>, Failure> {
+    // Not `~anna/`: that takes the user database, which a container often does not have.
     let Some(rest) = text.strip_prefix("~/") else {
         return Ok(None);
     };

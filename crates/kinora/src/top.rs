@@ -74,6 +74,8 @@ enum Event {
 impl Events {
     fn listen() -> std::io::Result<Self> {
         let mut tick = tokio::time::interval(PAUSE);
+        // After a slow reading, wait for a whole pause instead of catching up: a store in trouble
+        // needs no burst of overviews.
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Ok(Self {
             keys: Keys::listen(),
@@ -90,6 +92,8 @@ impl Events {
     async fn next(&mut self) -> Event {
         let [interrupt, terminate, hangup] = &mut self.ends;
         tokio::select! {
+            // The signals and q come first: with a store that answers slowly, a tick is always due,
+            // and quitting would have to win a draw.
             biased;
             _ = interrupt.recv() => Event::End,
             _ = terminate.recv() => Event::End,

@@ -29,6 +29,7 @@ impl Traces {
                 stop,
             });
         };
+        // Processes that start at the same moment must not choose the same span ids.
         let seed = u64::from_le_bytes(system::random()?);
         let (tracer, exporter) = kinora_traces::start(&options, seed, Arc::new(SystemClock))
             .map_err(|error| Failure::because("Traces cannot be exported", error))?;

@@ -72,6 +72,8 @@ fn as_table(rows: &[TallyRow]) -> String {
 /// As in RFC 4180, but with LF line endings.
 fn as_csv(rows: &[TallyRow]) -> String {
     let names = "day,project,model,completed,failed,cancelled,video_seconds,engine_seconds\n";
+    // Times as decimal seconds, as in the table: spreadsheets then add them up without a
+    // conversion.
     let lines: String = rows
         .iter()
         .map(|row| {

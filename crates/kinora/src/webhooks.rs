@@ -147,11 +147,14 @@ async fn test(args: &WebhookArgs) -> Result<(), Failure> {
         id: id.clone(),
         event: event.clone(),
     };
+    // The store decides: between the look above and this change another command may have removed
+    // the webhook.
     if !store.change_webhook(test).await.map_err(failed)? {
         return Err(Failure::new(
             "The webhook has no URL of its own, or is disabled: there is nothing to test.",
         ));
     }
+    // The running service sends the event; this command only watches the store for the outcome.
     for _ in 0..TEST_LOOKS {
         tokio::time::sleep(TEST_LOOK_EVERY).await;
         let newest = store.deliveries(&id, 100).await.map_err(failed)?;

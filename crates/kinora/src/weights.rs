@@ -132,6 +132,8 @@ pub(crate) fn of_models(config: &Config, models: &[&CardRecord]) -> Result<Vec<W
             match weights.iter_mut().find(|one| one.path == weight.path) {
                 // Another engine may say where it comes from.
                 Some(one) => one.source = one.source.take().or(weight.source),
+                // Compared by path as written: two spellings of one path count twice, which costs a
+                // line of output.
                 None => weights.push(weight),
             }
         }
@@ -153,6 +155,8 @@ pub(crate) fn missing(config: &Config) -> Option<Missing> {
     let mut missing = Missing::default();
     let mut seen = Vec::new();
     for model in &config.models {
+        // One model stands for all of an engine, so that the advice names each file once and stays
+        // one line.
         if seen.contains(&&model.engine) {
             continue;
         }

@@ -29,6 +29,8 @@ pub(crate) async fn greet(
     }
     let (text, key) = NewKeyParts::first().make(SystemClock.now_ms())?;
     // Before the key is stored: if the process dies in between, the next start makes another.
+    // Standard output of a service usually ends in a journal or in a container's log, which keeps
+    // it for ever and which many people may read. There the key must not appear.
     let file = if std::io::stdout().is_terminal() {
         None
     } else {

@@ -106,6 +106,8 @@ async fn work(config: &Config) -> Result<(), Failure> {
         "working"
     );
     tokio::spawn(resources::give_back_memory());
+    // The recorder was installed first, but a scrape reads the store: the listener starts once the
+    // store is open.
     let scraped = metrics.map(|metrics| (metrics, stores));
     run_until_stopped(worker, health, listener, scraped, signals).await?;
     traces.finish().await;

@@ -115,6 +115,7 @@ impl Manifest {
 
     /// For programs: everything but the list of references.
     pub(super) fn json(&self, to: &Path, notes: &[String]) -> String {
+        // The references may be 10,000 lines that only a restore needs; a script gets their number.
         let mut value = told(self, to, notes);
         if let Some(fields) = value.as_object_mut() {
             fields.insert("references".to_owned(), json!(self.references.len()));

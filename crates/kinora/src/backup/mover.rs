@@ -42,6 +42,9 @@ impl Mover {
         if !self.transfer(key)? {
             return Ok(false);
         }
+        // The length costs one system call and finds files that were cut off. The hash costs a full
+        // read. A linked file is the original under a second name, so reading it back would check
+        // the disk and not the copy: only --verify asks for that.
         let bytes = self.to.bytes(key).map_err(|error| failed(key, &error))?;
         if bytes != Some(expected.bytes) {
             return Err(Failure::new(format!(
@@ -83,6 +86,8 @@ impl Mover {
             Ok(()) => Ok(true),
             Err(BlobError::NotFound(_)) => Ok(false),
             Err(error) if self.how == Transfer::Link && needs_a_copy(&error) => {
+                // The usual reasons (another file system, no hard links) hold for every file of
+                // these two folders, so the rest is copied without trying to link each.
                 self.how = Transfer::Copy;
                 self.fallback = Some(error.to_string());
                 self.transfer(key)

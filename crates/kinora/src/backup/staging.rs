@@ -49,9 +49,13 @@ impl Staging {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             Err(error) => return Err(Failure::because(format!("{shown} cannot be used"), error)),
         }
+        // A sibling of the destination, and not the system's temporary folder: hard links to
+        // results and the rename at the end need one file system.
         let mut path = to.clone().into_os_string();
         path.push(".partial");
         let path = PathBuf::from(path);
+        // The lock is on the open folder, so the system releases it when the process dies. A folder
+        // that can be locked is therefore left over, never in use.
         let folder = claim(&path).map_err(|error| {
             Failure::because(format!("{} cannot be made", path.display()), error)
         })?;
@@ -74,6 +78,9 @@ impl Staging {
 
     /// Syncs the contents of the folder, and renames it to its destination.
     pub(crate) fn publish(mut self) -> Result<PathBuf, Failure> {
+        // The order makes the rename a commit. Contents first: after a power loss the final name
+        // must not stand for a folder with holes. Then the rename, and at last the parent folder,
+        // which holds the name itself.
         let publish = || {
             sync_all_under(&self.folder)?;
             fs::rename(&self.path, &self.to)?;
@@ -101,6 +108,7 @@ impl Drop for Staging {
 pub(crate) fn claim(path: &Path) -> io::Result<File> {
     if let Ok(left) = File::open(path) {
         lock(&left)?;
+        // Files of an interrupted backup may be cut off in the middle, so none is reused.
         fs::remove_dir_all(path)?;
     }
     take(path)
@@ -129,6 +137,8 @@ pub(crate) fn lock(folder: &File) -> io::Result<()> {
 
 /// Syncs the file system that `folder` lies on: one call for all its files and folders.
 pub(crate) fn sync_all_under(folder: &File) -> io::Result<()> {
+    // One system call instead of one for each of what may be 100,000 files. It also writes what
+    // other programs have changed on the same file system, which costs time and nothing else.
     #[cfg(target_os = "linux")]
     rustix::fs::syncfs(folder)?;
     #[cfg(not(target_os = "linux"))]

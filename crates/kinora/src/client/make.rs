@@ -99,6 +99,8 @@ async fn submitted(
     signals: &mut Signals,
 ) -> Result<Video, Failure> {
     tokio::pin!(wanted);
+    // Dropping the request would not undo it: the server may have accepted the task, which would
+    // then run unobserved. So Ctrl-C waits for the answer, which has the id to cancel.
     let answer = tokio::select! {
         answer = &mut wanted => return answer.map_err(|error| service.failure(&error)),
         () = signals.next() => {
@@ -125,6 +127,7 @@ async fn model_for(service: &Service, args: &GenerateArgs) -> Result<String, Err
         .iter()
         .filter(|model| can(&model.capabilities, args))
         .collect();
+    // A model without a worker accepts tasks too, and they would wait for one.
     let served = able.iter().find(|model| model.available).or(able.first());
     // If none does, the service's refusal explains why.
     let model = served.copied().or(models.first());

@@ -134,6 +134,8 @@ pub(super) struct Local {
 impl Local {
     /// Starts the server, and returns once it serves.
     pub(super) fn start(config: Option<&Path>) -> Result<Self, Failure> {
+        // A whole service and not its engine alone: --local then does exactly what a server does,
+        // with all of its checks.
         let failed = |error| Failure::because("A server could not be started", error);
         let name = format!(
             "kinora-local-{:016x}",
@@ -182,6 +184,8 @@ impl Drop for Local {
 
 fn command(folder: &Path, config: Option<&Path>) -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
+    // Above all KINORA_STORE_URL: a trial on a laptop must not put its task into the production
+    // database that the shell is set up for.
     let settings = std::env::vars_os().map(|(name, _)| name);
     for name in settings.filter(|name| name.to_string_lossy().starts_with("KINORA_")) {
         command.env_remove(name);

@@ -189,6 +189,8 @@ fn fit(rows: &mut [Vec<String>], width: usize) {
         let taken: usize = others.iter().map(|column| column + GAP.len()).sum();
         width.saturating_sub(taken)
     };
+    // The id and the state stay in any case, and the prompt is what people recognise a task by.
+    // What is dropped can be had by `kinora tasks show`.
     for spared in SPARED {
         if room(rows) >= PROMPT_COLUMNS_MIN {
             break;

@@ -95,6 +95,8 @@ impl Config {
         }
         let lodgings = self.engines.iter().filter_map(|engine| {
             let lodging = engine.lodging.as_ref()?;
+            // Without this check a typo in a device's name would let its engine load beside others
+            // without a bound.
             (!names.contains(&lodging.device)).then_some((engine, lodging))
         });
         match lodgings.into_iter().next() {
@@ -136,6 +138,8 @@ impl Surplus {
 impl Config {
     /// Maximum number of tasks that this process runs at a time: `worker.slots`, or one for each seat of the engines.
     pub(crate) fn slots(&self) -> u32 {
+        // A slot per seat keeps every device busy: with fewer slots some could never get a task,
+        // and with more, tasks would hold slots while they wait for a seat.
         match self.worker.slots {
             0 => self.seats().max(AUTOMATIC_MIN),
             slots => slots,

@@ -50,7 +50,7 @@ pub(crate) struct Engine {
 
 /// Everything that another process needs to read an engine's settings again.
 #[derive(Clone, Debug)]
-struct Told {
+pub(crate) struct Told {
     pub(crate) kind: Kind,
     pub(crate) table: Table,
 }
@@ -135,6 +135,7 @@ impl Engine {
         if let Some(what) = self.memory.as_ref().and_then(Memory::wrong) {
             return Err(self.wrong(what));
         }
+        // Sharing a device means unloading on request, which not every kind can do.
         let on_device = self.lodging.as_ref().map(|_| self.settings.output());
         if let Some(what) = on_device.as_ref().and_then(Lodging::wrong) {
             return Err(self.wrong(what));
@@ -169,11 +170,15 @@ impl TryFrom<Table> for Engine {
             text(&mut table, "name")?.ok_or_else(|| Failure::new("An engine has no `name`."))?;
         let kind = text(&mut table, "kind")?.ok_or_else(|| wrong(&name, "it has no `kind`"))?;
         let kind = kind_named(&name, &kind)?;
+        // What all engines have in common is taken out of the table. The kind gets the rest, and
+        // refuses every key that it does not know.
         let host = table.remove("host");
         let files = table.remove("files");
         let lodging = Lodging::read(&mut table).map_err(|what| wrong(&name, &what))?;
         let memory = section(&name, &mut table, "memory")?;
         let warm = switch(&name, &mut table, "warm")?;
+        // A copy, because the engine's processes get the same table and read it again (`told`): the
+        // trait object made here cannot be sent to another process.
         let settings = kind.read(table.clone());
         let settings = settings.map_err(|error| wrong(&name, error.to_string().trim_end()))?;
         if memory.is_some() && matches!(settings.output(), Output::Films(_)) {
@@ -266,6 +271,9 @@ fn kind_named(name: &str, kind: &str) -> Result<Kind, Failure> {
 fn host_of(name: &str, table: Option<Value>, program: Option<Program>) -> Result<Host, Failure> {
     let mut table = table.unwrap_or_else(|| Value::Table(Table::new()));
     if let (Some(program), Some(keys)) = (program, table.as_table_mut()) {
+        // An operator's command gets a process for each of its devices, since each process sees one
+        // alone. It runs without the sandbox of built-in engines, which knows nothing of the
+        // command's files and drivers; `confine` is its own.
         let devices = program.devices.len();
         if devices > 0 && keys.contains_key("processes") {
             return Err(wrong(

@@ -62,6 +62,7 @@ impl Config {
         if let Some(format) = args.log_format {
             config.log.format = format;
         }
+        // A worker without work is a mistake: it would run, answer health checks, and take no task.
         if !config.worker.enabled {
             return Err(Failure::new(
                 "The setting worker.enabled is false, so `kinora worker` has nothing to do.",
@@ -114,6 +115,9 @@ impl Config {
         path: Option<&Path>,
         variables: &[(String, String)],
     ) -> Result<Self, Failure> {
+        // The defaults are parsed at each start, and not written down a second time in code: the
+        // file that `kinora config` prints is the only place that has them, so the two cannot
+        // differ.
         let mut settings = overlay::parse(DEFAULT_FILE, "the built-in defaults")?;
         if let Some(path) = path {
             let shown = path.display().to_string();
@@ -121,15 +125,20 @@ impl Config {
                 .map_err(|error| Failure::because(format!("{shown} cannot be read"), error))?;
             overlay::merge(&mut settings, overlay::parse(&text, &shown)?);
         }
+        // Before the typed configuration is made, which refuses unknown keys: a setting that was
+        // valid in the last version must not stop the start after an upgrade.
         let mut removed = take_removed(&mut settings);
         let (ignored, variables): (Vec<_>, Vec<_>) = variables
             .iter()
             .cloned()
             .partition(|(name, _)| is_removed_variable(name));
         removed.extend(ignored.into_iter().map(|(name, _)| name));
+        // Variables after the file, so that a container image can have a file and each deployment
+        // its own values.
         let service_links = overlay::apply_variables(&mut settings, &variables)?;
         let engines_set_aside = set_aside_engines(&mut settings);
         let mut settings = toml::Value::Table(settings);
+        // After the variables, since their paths may begin with `~/` as well.
         tilde::expand_settings(&mut settings)?;
         let config: Self = settings
             .try_into()
@@ -170,6 +179,8 @@ fn set_aside_engines(settings: &mut Table) -> Vec<String> {
     {
         return Vec::new();
     }
+    // Works on the raw table: the typed configuration cannot be made with an engine that does not
+    // parse.
     let Some(Value::Array(engines)) = settings.get_mut("engines") else {
         return Vec::new();
     };

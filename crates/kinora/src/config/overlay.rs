@@ -63,6 +63,8 @@ pub(super) fn apply_variables(
         if text.is_empty() {
             continue;
         }
+        // The value in the lower layer decides the type, so that a variable needs no quotes and
+        // `KINORA_WORKER_SLOTS=four` is refused here, with the variable's name.
         *setting = read(setting, text).ok_or_else(|| {
             Failure::new(format!("The variable {name} must be {}.", wanted(setting)))
         })?;
@@ -110,6 +112,10 @@ fn is_list_of_tables(value: &Value) -> bool {
 /// The section and key names that `rest` joins with underscores.
 fn path(table: &Table, rest: &str) -> Option<Vec<String>> {
     table.iter().find_map(|(key, value)| {
+        // Sections and keys contain underscores themselves, so the name cannot be split at them. It
+        // is matched from the left, key by key: `worker_lease_seconds` is the section `worker` and
+        // its key `lease_seconds`. A key that fits only the beginning leaves a rest that names
+        // nothing, and the next key is tried.
         let behind = rest.strip_prefix(key.as_str())?;
         let Value::Table(section) = value else {
             return behind.is_empty().then(|| vec![key.clone()]);
@@ -158,6 +164,9 @@ fn is_service_link(rest: &str, value: &str) -> bool {
 fn is_part(name: &str, value: &str) -> bool {
     let is_address = || value.parse::<IpAddr>().is_ok();
     let is_number = || value.parse::<u16>().is_ok();
+    // The names are those of Docker's old container links, which Kubernetes still sets in every
+    // container ("Accessing the Service" in its documentation), unless a pod has
+    // `enableServiceLinks: false`.
     if name == "SERVICE_HOST" {
         return is_address();
     }

@@ -29,7 +29,7 @@ pub(crate) struct Policy {
 /// What to do without an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum OnTimeout {
+pub(crate) enum OnTimeout {
     /// Refuse everything.
     Refuse,
     /// Allow everything.

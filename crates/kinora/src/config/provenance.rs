@@ -23,7 +23,7 @@ pub(crate) struct Provenance {
 
 /// The texts of the two files.
 #[cfg(feature = "c2pa")]
-struct Pem {
+pub(crate) struct Pem {
     pub(crate) certificates: String,
     pub(crate) key: String,
 }

@@ -16,6 +16,8 @@ pub(super) fn secret_file(name: &str, path: &Path) -> Result<String, Failure> {
 pub(super) fn text_file(name: &str, path: &Path, bytes_max: u64) -> Result<String, Failure> {
     let shown = path.display();
     let unreadable = |error| Failure::because(format!("{name} {shown} cannot be read"), error);
+    // The length first: a path to a wrong file, such as a log or a disk image, must not be read
+    // into memory and sent somewhere as a token.
     if std::fs::metadata(path).map_err(unreadable)?.len() > bytes_max {
         return Err(Failure::new(format!(
             "{name} {shown} is larger than {bytes_max} bytes."

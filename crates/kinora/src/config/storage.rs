@@ -91,6 +91,8 @@ impl Config {
         let s3 = &self.results.s3;
         match self.results.delivery {
             Delivery::Auto => {
+                // Amazon's own endpoint is public. A configured one is often an internal host name
+                // that clients cannot resolve, so it takes a public endpoint beside it.
                 self.is_in_s3() && (s3.endpoint.is_empty() || !s3.public_endpoint.is_empty())
             }
             Delivery::Redirect => true,
@@ -131,7 +133,7 @@ pub(crate) enum ProjectBytes {
 
 /// What a setting must be.
 #[derive(Clone, Copy, Debug)]
-struct NoBytes;
+pub(crate) struct NoBytes;
 
 impl fmt::Display for NoBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -172,6 +174,8 @@ impl Config {
 
 fn disk_bytes(folder: &Path) -> Option<u64> {
     let disk = statvfs(nearest_existing(folder)?).ok()?;
+    // statvfs(3) counts blocks in fragments (`f_frsize`); `f_bsize` is only the preferred size of a
+    // read or write.
     Some(disk.f_blocks.saturating_mul(disk.f_frsize))
 }
 

@@ -36,6 +36,8 @@ impl Config {
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Option<Options>, Failure> {
         let traces = &self.traces;
+        // A setting of ours wins; OpenTelemetry's variables are for machines where all services get
+        // the same ones.
         let or_variable = |setting: &str, name: &str| match setting {
             "" => variable(name).unwrap_or_default(),
             setting => setting.to_owned(),

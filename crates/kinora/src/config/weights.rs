@@ -40,6 +40,7 @@ impl Config {
             ));
         }
         check_token("weights", &weights.token_file, &weights.token_variable)?;
+        // A token without an origin would be sent to every host that a file's URL names.
         if weights.has_token() && weights.token_origin.is_empty() {
             return Err(Failure::new(
                 "A token is set, but not who gets it: set weights.token_origin to the scheme and host of the \
@@ -60,6 +61,8 @@ impl Config {
             .flat_map(|engine| engine.files.iter().map(move |file| (engine, file)));
         let all: Vec<_> = all.collect();
         for (number, (engine, file)) in all.iter().enumerate() {
+            // Two models may share a text encoder. With two different sources, the order of
+            // downloads would decide which of them both engines read.
             let mut earlier = all[..number].iter();
             if let Some((other, _)) = earlier.find(|(_, one)| one.path == file.path && one != file)
             {
@@ -87,6 +90,8 @@ impl Weights {
             return Ok(url.clone());
         }
         let mut address = self.mirror_url()?;
+        // A mirror keeps the publishers' paths: http://10.0.0.7/hub serves
+        // https://hub.example.com/a/b.gguf as http://10.0.0.7/hub/a/b.gguf.
         let below = address.path().trim_end_matches('/').to_owned();
         address.set_path(&format!("{below}{}", url.path()));
         address.set_query(url.query());

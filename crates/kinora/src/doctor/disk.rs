@@ -111,6 +111,8 @@ pub(super) fn free_space(folder: &Path, bytes_min: u64) -> Finding {
     let Ok(found) = statfs(folder) else {
         return Finding::Note("unknown".to_owned());
     };
+    // `f_bavail` and not `f_bfree`: the blocks that are reserved for root are of no use to the
+    // service.
     let free = found.f_bavail.saturating_mul(found.f_bsize as u64);
     let shown = format!("{} MiB free in {}", free >> 20, folder.display());
     // Even without a reserve, at least one byte must be free.
@@ -214,6 +216,8 @@ pub(super) fn is_another(one: &Path, other: &Path) -> bool {
 
 /// Whether a file can be written, synced, linked to a second name and removed, as results are.
 pub(super) fn links_and_syncs(folder: &Path) -> Finding {
+    // Named after this process, so that two doctors do not disturb each other; hidden, so that
+    // nothing takes it for a result.
     let probe = folder.join(format!(".kinora-doctor-{}", std::process::id()));
     let second = probe.with_extension("link");
     let tried = try_links_and_syncs(folder, &probe, &second);

@@ -104,6 +104,8 @@ fn first_frame(name: &str, engine: &dyn Opened) -> Finding {
         engine.generate(&job, &mut sink, &control)
     });
     match (sink.frames, made) {
+        // One frame is proof enough. The sink then cancels the job, so an error after it is our own
+        // doing.
         (0, Err(error)) => Finding::Bad(format!("{name} makes no frame: {error}")),
         (0, Ok(())) => Finding::Bad(format!("{name} makes no frame")),
         _ => Finding::Good(format!(

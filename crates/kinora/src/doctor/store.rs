@@ -140,6 +140,8 @@ fn results(config: &Config, store: &Inspection) -> Finding {
 fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Failure> {
     let failed =
         |error: &dyn std::fmt::Display| Failure::because("The results cannot be read", error);
+    // For reading alone: it creates nothing, and refuses puts, so the doctor changes nothing on a
+    // store that is in use.
     let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3());
     let blobs = blobs.map_err(|error| failed(&error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -215,6 +217,9 @@ impl Looked {
     ) -> Vec<String> {
         let mut wrong = Vec::new();
         for (id, file) in &self.suspects {
+            // A running service may have deleted tasks since the first look. A file counts as
+            // missing only if its task still names it, so the doctor reports no damage on a service
+            // that works.
             let is_named = match store.task(*id) {
                 Ok(None) => false,
                 Ok(Some(task)) => matches!(task.state, State::Completed(_)),

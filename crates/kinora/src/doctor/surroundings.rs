@@ -23,6 +23,8 @@ pub(super) fn clock(data: &Path) -> Finding {
     if let Some(warning) = system::clock_warning() {
         return Finding::Bad(warning.to_owned());
     }
+    // SQLite writes the log at each commit and the database itself only at a checkpoint, so the log
+    // has the newer time.
     let written = std::fs::metadata(data.join("kinora.db-wal"))
         .or_else(|_| std::fs::metadata(data.join("kinora.db")))
         .and_then(|found| found.modified());
@@ -46,6 +48,8 @@ pub(super) fn listen(wanted: &ListenAddress) -> Finding {
         Ok(address) => address,
         Err(failure) => return Finding::Bad(failure.to_string()),
     };
+    // Bound and released at once. A service that is running already is no fault, so an address in
+    // use is a note.
     match TcpListener::bind(address) {
         Ok(_) => Finding::Good(format!("{address} is free")),
         Err(error) if error.kind() == ErrorKind::AddrInUse => Finding::Note(format!(

@@ -24,6 +24,7 @@ pub(super) struct ClipShape {
 impl ClipShape {
     /// A shape of more work: first twice as long, then twice as wide and high. `None`: there is none.
     pub(super) fn larger(self) -> Option<Self> {
+        // Longer before larger: time grows the work without growing the memory that a frame needs.
         if self.seconds < SECONDS_MAX {
             let seconds = (2 * self.seconds).min(SECONDS_MAX);
             return Some(Self { seconds, ..self });
@@ -61,6 +62,7 @@ pub(super) fn of(promises: Promises, shape: ClipShape) -> Vec<Case> {
     }
     cases.add_pictures(&text);
     // The plainest request that the engine takes, for what can be added to any.
+    // An engine that only animates pictures takes no request without one.
     let (plain, materials) = if can.text_to_video || !can.first_frame {
         (text, Materials::default())
     } else {

@@ -185,6 +185,9 @@ impl<'a> Judge<'a> {
         }
         let engine = self.engine;
         let begun = system::stopwatch();
+        // A cancel proves something only about a job that is still running when it arrives. A quick
+        // engine finishes a small clip before that, so the job grows, first in length and then in
+        // size, until a cancel finds it at work, nothing larger is possible, or a minute is over.
         let verdict = loop {
             let Case {
                 spec, materials, ..

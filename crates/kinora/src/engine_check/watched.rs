@@ -73,6 +73,8 @@ impl Watched {
     pub(super) fn remark(&self) -> Remark {
         let conduct = self.engine.take_conduct();
         let seconds = self.yield_limit.as_secs_f64();
+        // Silence first: the job was cancelled because of it, and what followed would read like a
+        // fault of its own.
         if self.was_silent() {
             let silence = self.silence_max.as_secs();
             let text = format!(
@@ -110,6 +112,8 @@ impl Watched {
     }
 
     fn look(&self, control: &Control, left: &Receiver<()>) {
+        // As the service does: any report counts as progress, so that an engine which loads for
+        // minutes and says so is not ended.
         let mut still = system::stopwatch();
         let mut seen = control.progress.reports();
         while left.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {

@@ -106,6 +106,8 @@ impl NewKeyParts {
             .ok_or_else(|| Failure::new("The random bytes were unusable; try again."))?;
         let id: String = random::<12>()?
             .iter()
+            // Slightly uneven, as 256 is no multiple of 26. The id only has to be distinct; the
+            // secret is the text.
             .map(|byte| char::from(b'a' + byte % 26))
             .collect();
         let key = NewKey {
@@ -131,6 +133,8 @@ fn scopes(names: &[String], is_operator: bool) -> Result<Vec<Scope>, Failure> {
         scopes.extend(Scope::VIDEOS);
     }
     for name in names {
+        // An operator's scope comes from its own flag, so that it is never granted by a list that
+        // somebody copied.
         let known = Scope::from_name(name).filter(|scope| Scope::VIDEOS.contains(scope));
         let scope = known.ok_or_else(|| {
             Failure::new(format!(

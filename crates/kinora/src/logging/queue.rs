@@ -93,11 +93,17 @@ impl Queue {
 
     fn push(&self, line: &[u8]) {
         let mut waiting = self.waiting();
+        // A full queue drops the line instead of waiting. The log must never slow down a request,
+        // even if journald or the reader of a pipe hangs for minutes. Only the writer's own lines
+        // always fit: they report how many were lost.
         let fits = waiting.bytes.len() + line.len() <= self.0.bytes_max;
         if fits || self.0.writer.get() == Some(&thread::current().id()) {
             waiting.bytes.extend_from_slice(line);
             waiting.lines += 1;
+            // Only the line that finds the writer asleep wakes it. Under load the writer is busy or
+            // gathers, so 1,000 lines cost one wake-up and not 1,000.
             let wakes = std::mem::take(&mut waiting.asleep);
+            // Not under the lock: the writer would wake only to wait for it.
             drop(waiting);
             if wakes {
                 self.0.news.notify_one();
@@ -110,6 +116,9 @@ impl Queue {
     fn serve(&self, mut out: impl Write) {
         // Only here: no other thread has this id.
         let _ = self.0.writer.set(thread::current().id());
+        // The report of lost lines goes through the subscriber like any other event, so it has the
+        // format and the time of a log line. It arrives in this queue and is written with the next
+        // batch; until then its number counts as `telling`.
         let (mut batch, mut losses) = (Vec::new(), Losses::default());
         while let Some((lines, dropped)) = self.take(&mut batch) {
             losses.untold += dropped;
@@ -129,6 +138,9 @@ impl Queue {
     fn gather(&self) {
         let mut waiting = self.waiting();
         waiting.writing = false;
+        // Group commit for log lines. A pause of 2 ms is nothing to a reader, and under load
+        // hundreds of lines share one write. With lines waiting already, or at the end, there is
+        // nothing to gather.
         let (is_empty, closing) = (waiting.bytes.is_empty(), waiting.closing);
         drop(waiting);
         if is_empty {
@@ -151,6 +163,7 @@ impl Queue {
             return None;
         }
         batch.clear();
+        // Swapped, not copied: two buffers take turns and keep their capacity.
         std::mem::swap(batch, &mut waiting.bytes);
         waiting.writing = true;
         let lines = std::mem::take(&mut waiting.lines);
@@ -170,6 +183,10 @@ impl Losses {
     /// While nothing can be written, a further line about that is useless.
     const fn note(&mut self, written: bool, lines: u64) -> bool {
         if !written {
+            // The lines of the failed batch are lost, and what it would have reported is unreported
+            // again; the report itself is nobody's line. For example, 25 lines were dropped, and
+            // the batch has their report and 3 more lines: after its failure, 4 + 25 - 1 = 28 lines
+            // are lost.
             let own_line = if self.telling > 0 { 1 } else { 0 };
             self.untold += lines + self.telling - own_line;
             self.telling = 0;
@@ -188,6 +205,8 @@ fn write(out: &mut impl Write, mut bytes: &[u8]) -> io::Result<()> {
             Ok(0) => return Err(ErrorKind::WriteZero.into()),
             Ok(count) => bytes = &bytes[count..],
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            // O_NONBLOCK belongs to the open file and not to the descriptor, so a parent or sibling
+            // that shares standard error may have set it.
             Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(FULL_PAUSE),
             Err(error) => return Err(error),
         }

@@ -35,6 +35,8 @@ pub(super) fn follow() {
     let thread = thread::Builder::new().name("device-memory".to_owned());
     let following = thread.spawn(|| {
         let mut shown = Vec::new();
+        // `None` ends the thread: a machine without the program does not get one while this process
+        // lives.
         while let Some(found) = ask(PROGRAM) {
             show(&mut shown, found);
             thread::sleep(PAUSE);
@@ -80,6 +82,8 @@ fn ask(program: &str) -> Option<Vec<Memory>> {
 /// The output of a child that ends successfully; it is killed after `looks` checks. The output must
 /// fit into a pipe, as one line per device does.
 fn answer(mut child: Child, looks: u32) -> Option<String> {
+    // Polled, because the standard library cannot wait for a child with a limit, and a driver in
+    // trouble keeps nvidia-smi waiting for minutes.
     for _ in 0..looks {
         match child.try_wait() {
             Ok(Some(status)) => {

@@ -25,7 +25,7 @@ pub(super) struct Board {
 
 /// The progress of one file.
 #[derive(Debug)]
-struct Row {
+pub(super) struct Row {
     name: String,
     line: Line,
     held: AtomicU64,
@@ -99,6 +99,8 @@ impl Board {
     }
 
     fn sums(&self) -> Sums {
+        // Relaxed loads, here and below: each counter is shown for itself, and nothing is decided
+        // by how they relate.
         let mut sums = Sums {
             whole: Some(0),
             ..Sums::default()
@@ -153,6 +155,8 @@ impl Watcher for Row {
         let more = held.saturating_sub(before);
         self.received.fetch_add(more, Ordering::Relaxed);
         let tenths = tenths(held, self.whole.load(Ordering::Relaxed));
+        // Where no terminal overwrites the line, ten lines for a file are enough: a log of a
+        // nightly pull stays readable.
         if tenths > self.told.swap(tenths, Ordering::Relaxed) {
             self.tell(&format!("{} %", tenths * 10));
         }

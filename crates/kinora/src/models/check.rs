@@ -39,6 +39,7 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
                 }
                 outcomes.push(is_well && fits);
             }
+            // The built-in engine reads no files and has no servers.
             (Output::Frames(_), None) => {}
         }
     }
@@ -226,6 +227,7 @@ fn compared(
         Ok(used) => used,
         Err(device) => return unasked(&format!("nvidia-smi lists no device {device}")),
     };
+    // Each process of the engine uses one device alone, so the smallest one decides.
     let Some(smallest) = used.min_by(|one, other| one.gigabytes.total_cmp(&other.gigabytes)) else {
         return unasked("nvidia-smi lists no device");
     };

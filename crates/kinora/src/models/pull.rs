@@ -129,6 +129,8 @@ fn prepare(sources: &[Source], weights: &Weights) -> Result<(), Failure> {
             })?;
         }
     }
+    // All lengths together: files of several gigabytes may fit one by one and not as a whole, which
+    // would show only after hours.
     match (kinora_download::check_room(sources), sources.first()) {
         (Err(error), Some(first)) => Err(explained(&error, first, weights)),
         _ => Ok(()),
@@ -184,6 +186,8 @@ async fn all(
                 }
             }
             _ = ticks.tick() => board.draw(),
+            // Returning drops the set and with it all transfers. Their partial files stay, for the
+            // next run to continue.
             _ = &mut interrupted => {
                 let text = "Interrupted. Run the same command again to go on where it stopped.";
                 return Err(Failure::new(text).exit(Exit::Interrupted));

@@ -142,6 +142,8 @@ impl<'a> Job<'a> {
                     }
                 }
             }
+            // Earlier versions kept the signing key in a file. It is exported as a row like a key
+            // from the store, so that an import has one place to look.
             if table.name == "secrets" && writer.lines == 0 {
                 let key = self.earlier_key()?;
                 key.map_or(Ok(()), |row| writer.add(&table.line(&row)))?;
@@ -185,6 +187,8 @@ impl<'a> Job<'a> {
         let mut writer = Writer::create(self.to.join(FILES))?;
         let mut progress = Progress::new().of(self.manifest.tasks.all());
         let mut transfers = Transfers::new();
+        // From the rows that were just written, and not from the store: the files of the export
+        // then match its rows, whatever the service does meanwhile.
         for task in read_rows(self.to, COPIED_TASKS)? {
             progress.step("tasks exported");
             let task = task?;
@@ -207,6 +211,8 @@ impl<'a> Job<'a> {
         while let Some((result, file)) = transfers.next().await? {
             self.record(&mut writer, result, file)?;
         }
+        // A repeated export may find fewer tasks than the interrupted one did. Their files would
+        // stay in the folder without being in its list.
         remove_others(&self.to.join(RESULTS), &self.files).await?;
         self.manifest.parts.insert(FILES.to_owned(), writer.end()?);
         self.refuse_loss(
@@ -271,6 +277,8 @@ async fn copy(
         Failure::because(format!("The file {key} could not be exported"), error)
     };
     let to = Folder::at(&to);
+    // An earlier run copied it. Only results have a recorded hash to compare with, so references
+    // are copied again.
     if result.is_some() && to.measure(&key).ok() == result {
         return Ok((None, result));
     }
@@ -281,6 +289,8 @@ async fn copy(
     let saved = bulk::save(&*blobs, &key, &part).await;
     let saved = saved.map_err(|error| failed(&error))?;
     let saved = saved.filter(|found| result.as_ref().is_none_or(|result| result == found));
+    // A file of another length or hash keeps its temporary name: the next run must not take it for
+    // a complete one.
     if saved.is_some() {
         fs::rename(&part, &path).map_err(|error| failed(&error))?;
     }

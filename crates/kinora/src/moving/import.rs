@@ -39,6 +39,8 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
 }
 
 async fn import(args: &ImportArgs, config: &Config, manifest: &Manifest) -> Result<(), Failure> {
+    // Reads all of the export before the first change, at the price of reading it twice: a damaged
+    // export must not leave a half-filled store behind.
     let identity = verify_export(&args.source, manifest)?;
     let url = config.store_url();
     if !kinora_store::is_shared(&url) {
@@ -133,6 +135,7 @@ impl Job<'_> {
     }
 
     async fn fill(&self, mut store: Box<dyn Import>) -> Result<(), Failure> {
+        // Files before rows, as in normal operation: a row never names a file that is not there.
         self.put_files().await?;
         let mut progress = Progress::new().of(self.manifest.tasks.all());
         for table in &COPIED_TABLES {
@@ -146,6 +149,8 @@ impl Job<'_> {
             Ok(_) | Err(BlobError::Exists(_)) => {}
             Err(error) => return Err(unanswered(error)),
         }
+        // Until here the store carries the mark of an unfinished import, and every process refuses
+        // to open it. This removes the mark.
         store.finish().await.map_err(unstored)
     }
 
@@ -161,6 +166,8 @@ impl Job<'_> {
             let from = source.file(&file.key).map_err(unanswered)?;
             let (blobs, results) = (self.blobs.clone(), self.results.clone());
             let transfer = async move {
+                // A file of the right length comes from an earlier run and is not sent again;
+                // `holds` below compares its contents in any case.
                 if copies && blobs.head(&file.key).await.map_err(unanswered)? != Some(file.bytes) {
                     blobs.put_file(&file, &from).await.map_err(unanswered)?;
                     kinora_crash::point("import.file");
@@ -188,6 +195,8 @@ impl Job<'_> {
         store: &mut dyn Import,
         progress: &mut Progress,
     ) -> Result<(), Failure> {
+        // Rows are stored in the order of their file, so the number of stored rows says where an
+        // interrupted import has to go on.
         let stored = store.stored(table).await.map_err(unstored)?;
         let mut rows =
             read_rows(self.folder, table)?.skip(usize::try_from(stored).unwrap_or(usize::MAX));
@@ -215,6 +224,8 @@ impl Job<'_> {
         let mut found =
             found.map_err(|error| Failure::because("The store cannot be read back", error))?;
         for table in &COPIED_TABLES {
+            // The store returns rows in the order of the export, so both are compared line by line
+            // and neither is held in memory.
             let mut wanted = read_rows(self.folder, table)?;
             let differs = || {
                 let name = table.name;

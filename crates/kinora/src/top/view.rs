@@ -213,6 +213,8 @@ pub(super) struct Size {
 impl Screen {
     /// Takes over the screen, with unbuffered keys.
     pub(super) fn take() -> Self {
+        // Standard input may be a pipe, as in `kinora top < /dev/null`: then there are no modes to
+        // change, and Ctrl-C still quits.
         let before = tcgetattr(std::io::stdin()).ok();
         if let Some(before) = &before {
             let mut modes = before.clone();
@@ -239,6 +241,8 @@ impl Screen {
 
     /// Draws lines over the previous ones, without flicker.
     pub(super) fn draw(&self, lines: &[String]) {
+        // Overwrites from the top, and clears only what is left of each line and below the last.
+        // Clearing the screen first would make it flicker.
         let mut out = String::from("\x1b[H");
         for (number, line) in lines.iter().enumerate() {
             if number > 0 {
