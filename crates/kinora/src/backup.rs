@@ -228,7 +228,7 @@ impl Job<'_> {
 /// Maximum number of files named in an error.
 const NAMED_MAX: usize = 5;
 
-/// The files in the backup.
+/// The files that are in the backup, and those that are not.
 #[derive(Debug, Default)]
 struct Taken {
     files: u64,
@@ -238,7 +238,7 @@ struct Taken {
     references: Vec<StoredFile>,
 }
 
-/// The transfer of all files.
+/// Copies the files of all tasks into the backup.
 struct Taking<'a> {
     source: &'a dyn BackupSource,
     mover: Mover,
@@ -345,16 +345,16 @@ impl<'a> Taking<'a> {
 /// The record of backups.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
-    /// The last complete one.
+    /// The last complete backup.
     pub(crate) whole: Option<Made>,
-    /// One that was started and has not ended.
+    /// A backup that was started and has not ended.
     pub(crate) begun: Option<Made>,
 }
 
-/// A backup.
+/// The start and destination of a backup.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Made {
-    /// Its start, in Unix seconds.
+    /// Start of the backup, in Unix seconds.
     pub(crate) at: u64,
     pub(crate) to: PathBuf,
 }

@@ -26,14 +26,14 @@ use crate::{catalog, credentials, damage, engine_host, folder, signing};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
-/// Between two searches for tasks of dead workers and for what has expired: little beside a lease, and cheap enough for
-/// many processes on one database.
+/// Interval of searches for tasks of dead workers and for expired tasks: short beside a lease, and
+/// cheap enough for many processes on one database.
 const SWEEP_SECONDS: u64 = 5;
-/// Longest pause before the first claim after crashes in a row: it keeps a crash loop from using the machine up, and
-/// nobody waits much longer than for the restart itself.
+/// Longest pause before the first claim after crashes in a row: long enough that a crash loop does
+/// not use up the machine, and short beside the restart itself.
 const START_PAUSE_SECONDS_MAX: u64 = 10;
-/// A process that has lived so long is in no crash loop, which comes back sooner. Until then it makes no last run of a
-/// task that was running at a death, since its next death would fail that task.
+/// Lifetime after which a process is in no crash loop. Until then it makes no last run of a task that
+/// was running when a worker died, since another death would fail that task.
 const SETTLED_AFTER_SECONDS: u64 = 60;
 /// Threads for work without a share of its own that limits itself, such as a list's.
 const OTHER_THREADS: usize = 32;
@@ -46,7 +46,7 @@ pub(crate) struct Service {
     pub(crate) worker: Worker,
     /// Delivers events to webhooks.
     pub(crate) deliverer: Deliverer,
-    /// The store's, as the signer knows it.
+    /// The store's signing key, as the signer knows it.
     pub(crate) signing_key: SecretKey,
 }
 

@@ -35,10 +35,10 @@ pub(crate) use weights::Weights;
 /// The default file, the only place that defines defaults.
 pub(crate) const DEFAULT_FILE: &str = include_str!("../../../config.default.toml");
 
-/// With less, a client's quarter would hold little more than a list and a body.
+/// Minimum of `http.buffered_megabytes_max`: a client's quarter must hold a list and a body.
 const BUFFERED_MEGABYTES_MIN: u32 = 16;
 
-/// The longest mark fits two lines of the narrowest frame.
+/// Maximum length of a mark: two lines of the narrowest frame.
 const MARK_CHARS_MAX: usize = 40;
 
 /// All settings.
@@ -300,7 +300,7 @@ impl Config {
         value
     }
 
-    /// The same in seconds.
+    /// Like [`Self::limit`], in seconds.
     pub(crate) fn limit_seconds(&self, name: &str, seconds: u64) -> Duration {
         Duration::from_secs(self.limit(name, seconds))
     }

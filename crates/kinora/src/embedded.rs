@@ -88,12 +88,12 @@ impl Embedded {
         })
     }
 
-    /// Where it listens.
+    /// Address that the service listens on.
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What it has logged so far, a line of JSON for each event.
+    /// Log so far, one line of JSON for each event.
     pub fn log(&self) -> String {
         let bytes = self.log.0.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&bytes).into_owned()
@@ -102,7 +102,7 @@ impl Embedded {
     /// Makes a key with the scopes of a client, as `kinora keys create` does.
     ///
     /// # Errors
-    /// What the store says.
+    /// The store's error.
     pub fn create_key(&self, project: &str) -> Result<String, String> {
         let parts = NewKeyParts::of_project(project);
         let made = parts.make(SystemClock.now_ms());
@@ -124,7 +124,7 @@ impl Drop for Embedded {
     }
 }
 
-/// What a service tells when it is open: its address, its keys, and where they can be asked.
+/// Address, key store and runtime of a service that is open, or the error that ended its start.
 type Opened = Result<(SocketAddr, Arc<dyn KeyStore>, Handle), String>;
 
 /// Serves to the end on this thread.

@@ -104,7 +104,7 @@ fn introduced(introduction: &Introduction) -> String {
     )
 }
 
-/// All that it says it can do, at a rate of its choice or a low one.
+/// The engine's promises, with a low frame rate if it takes any.
 fn promises(introduction: &Introduction) -> Promises {
     let promises = introduction.promises;
     Promises {

@@ -129,7 +129,7 @@ pub(crate) fn hosted(
     Ok(HostedEngine::new(planner, options))
 }
 
-/// Where an engine's processes come from.
+/// How to start an engine's processes, and what to send them first.
 struct Origin {
     command: Box<dyn Fn() -> Command + Send + Sync>,
     open: Open,
@@ -197,7 +197,8 @@ pub(crate) fn command_of(program: &Program, confinement: Option<&Confinement>) -
     command
 }
 
-/// Becomes the operator's command, as the parent of all that it will start, and confined if it is to be.
+/// Replaces this process by the operator's command, confined if its settings ask for that. The command
+/// is the parent of all processes that it leaves behind.
 pub(crate) fn run_command(args: &CommandHostArgs) -> Result<(), Failure> {
     let confinement: Option<Confinement> = serde_json::from_str(&args.confinement)
         .map_err(|error| Failure::because("The confinement is no such JSON", error))?;

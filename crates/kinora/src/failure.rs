@@ -38,18 +38,18 @@ impl Failure {
         }
     }
 
-    /// `what` failed because of `cause`.
+    /// A failure of `what` because of `cause`.
     pub(crate) fn because(what: impl fmt::Display, cause: impl fmt::Display) -> Self {
         Self::new(format!("{what}: {cause}"))
     }
 
-    /// The same failure with another exit code.
+    /// Sets the exit code.
     #[must_use]
     pub(crate) fn exit(self, exit: Exit) -> Self {
         Self { exit, ..self }
     }
 
-    /// The same failure with a prefix.
+    /// Prepends `words` to the message.
     #[must_use]
     pub(crate) fn before(self, words: &str) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Failure {
         }
     }
 
-    /// The same failure with a suffix.
+    /// Appends `words` to the message.
     #[must_use]
     pub(crate) fn and(self, words: &str) -> Self {
         Self {

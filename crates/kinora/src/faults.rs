@@ -30,13 +30,13 @@ const LIMITS: [&str; 8] = [
     "SWEEP_SECONDS",
 ];
 
-/// What tests set by variables without the prefix of settings.
+/// Options of tests, from variables without the prefix of settings.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct TestOptions {
     /// `FAULT_PPM`: calls per million of both stores that fail before they take effect, and as many after it; as many
     /// again are delayed.
     fault_ppm: Option<u32>,
-    /// Those of [`LIMITS`] that the test changes.
+    /// The changed [`LIMITS`], with their values.
     limits: Vec<(&'static str, u64)>,
     /// `FAULT_SEED`: selects which calls.
     fault_seed: u64,
@@ -52,7 +52,7 @@ pub(crate) struct TestOptions {
 }
 
 impl TestOptions {
-    /// Of these variables; the last of a name counts.
+    /// Reads the options from these variables; the last one of a name counts.
     pub(crate) fn from_variables(variables: &[(String, String)]) -> Self {
         let text = |name: &str| {
             let mut named = variables.iter().rev();
@@ -73,7 +73,7 @@ impl TestOptions {
         }
     }
 
-    /// What the test sets this limit to.
+    /// The changed value of a limit, if the test changes it.
     pub(crate) fn limit(&self, name: &str) -> Option<u64> {
         let changed = self.limits.iter().find(|(own, _)| *own == name);
         changed.map(|(_, value)| *value)

@@ -37,7 +37,7 @@ const PANIC_MAX: Duration = Duration::from_millis(200);
 pub(crate) enum LogFormat {
     /// Text on a terminal, JSON elsewhere.
     Auto,
-    /// For people.
+    /// Text for people.
     Text,
     /// One JSON object per line.
     Json,

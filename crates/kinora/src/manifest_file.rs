@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use crate::failure::Failure;
 
-/// A kind of such files.
+/// Name and format of a manifest.
 pub(crate) struct ManifestFile {
     pub(crate) name: &'static str,
     /// The version of its format. A program reads its own version and older ones.
     pub(crate) format: u32,
-    /// What a folder without it is not, as in "backup that `kinora backup` has finished".
+    /// Description of a complete folder, as in "backup that `kinora backup` has finished".
     pub(crate) whole: &'static str,
     /// The remedy for a newer format.
     pub(crate) newer: &'static str,
@@ -79,7 +79,7 @@ pub(crate) fn told(manifest: &impl Serialize, folder: &Path, notes: &[String]) -
 /// Opens a regular file, and nothing else: it follows no link, and does not wait for the other end of a FIFO.
 ///
 /// # Errors
-/// If the file cannot be opened, or is none.
+/// If the file cannot be opened, or is not a regular file.
 pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     // NONBLOCK, since opening a FIFO otherwise waits for a writer, for ever. NOFOLLOW, since a
     // restore often runs as root: a link in the backup could name any private file of this machine,

@@ -265,8 +265,8 @@ fn describe_gauges() {
     describe_gauge!("process_open_fds", "Open file descriptors of this process");
 }
 
-/// The models and places of the scrapes so far. Gauges keep their last value, so a model that nobody serves or waits for any more
-/// is set to 0 like the others.
+/// Models and places of the scrapes so far. Gauges keep their last value, so a model without workers
+/// and tasks is set to 0 like the others.
 #[derive(Default)]
 struct Shown {
     models: Mutex<BTreeSet<String>>,

@@ -120,7 +120,7 @@ impl Listed<'_> {
     }
 }
 
-/// Bytes on disk.
+/// Bytes of a file on disk.
 fn bytes(state: &State) -> u64 {
     match state {
         State::Complete(bytes) | State::Missing(bytes) => *bytes,
@@ -267,7 +267,7 @@ impl Used {
     }
 }
 
-/// Everything in the configuration that uses files, except the models with these ids.
+/// Users of files in the configuration, except the models with these ids, with their files.
 fn others(config: &Config, ids: &[&str]) -> Result<Vec<(String, Used)>, Failure> {
     let mut users = Vec::new();
     for model in &config.models {

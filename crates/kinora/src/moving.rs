@@ -155,12 +155,12 @@ impl Manifest {
         }
     }
 
-    /// For programs, with the folder and notes for the operator.
+    /// Formats the manifest as JSON, with the folder and notes for the operator.
     fn json(&self, folder: &Path, notes: &[String]) -> String {
         format!("{:#}\n", told(self, folder, notes))
     }
 
-    /// The contents, for people.
+    /// Describes the contents in a sentence for people.
     fn contents(&self) -> String {
         let files = match self.results.mode {
             MovedResults::Reference => {

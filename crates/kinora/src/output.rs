@@ -17,7 +17,7 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr().lock(), "kinora: {text}");
 }
 
-/// Between two columns.
+/// Space between two columns of a table.
 pub(crate) const GAP: &str = "  ";
 
 /// One line per row, with every column as wide as its widest cell.

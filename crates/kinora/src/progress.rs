@@ -11,10 +11,10 @@ use crate::output::shortened;
 use crate::system;
 
 const CELLS: usize = 24;
-/// If the terminal does not report its width.
+/// Width of a terminal that does not report one.
 const COLUMNS: usize = 80;
 
-/// The line.
+/// A line of standard error; shown only on a terminal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     is_shown: bool,
@@ -64,13 +64,13 @@ fn width() -> usize {
     size.ok().filter(|columns| *columns > 0).unwrap_or(COLUMNS)
 }
 
-/// A bar of this length in percent.
+/// Draws a bar that is filled to `percent`.
 pub(crate) fn cells(percent: u8) -> String {
     let full = usize::from(percent.min(100)) * CELLS / 100;
     format!("[{}{}]", "#".repeat(full), "-".repeat(CELLS - full))
 }
 
-/// Minutes and seconds.
+/// Formats a time as minutes and seconds, such as `1:05`.
 pub(crate) fn clock(seconds: u64) -> String {
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }

@@ -205,7 +205,7 @@ fn report(args: &RestoreArgs, manifest: &Manifest, mover: Option<&Mover>) -> Str
     )
 }
 
-/// The data folder, unchanged until everything is complete.
+/// A data folder that stays unchanged until the restore is complete.
 struct Target {
     data: PathBuf,
     inside: PathBuf,

@@ -24,7 +24,7 @@ use crate::system::{self, SystemClock};
 use crate::traces::Traces;
 use crate::{logging, signing, weights, welcome};
 
-/// Serves until a signal.
+/// Serves API and worker until a signal.
 pub(crate) fn run(args: &ServeArgs) -> Result<(), Failure> {
     let mut config = Config::for_serving(args)?;
     // Dropped last, so that the last lines are written.
@@ -213,8 +213,8 @@ async fn work(worker: Worker, enabled: bool, shutdown: Shutdown) -> bool {
     true
 }
 
-/// Before the first request, so that a client which submits immediately gets no warning that nobody
-/// serves its model.
+/// Announces the worker before the first request, so that a client which submits immediately gets
+/// no warning that no worker serves its model.
 async fn announce(worker: &Worker, config: &Config) {
     if config.worker.enabled {
         if let Err(error) = worker.announce().await {

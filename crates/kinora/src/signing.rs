@@ -17,10 +17,10 @@ use crate::damage::WAY_ON;
 use crate::failure::Failure;
 use crate::system;
 
-/// How often a process looks whether the store's key was replaced.
+/// Interval of checks whether the store's key was replaced.
 const FOLLOW_EVERY: Duration = Duration::from_secs(1);
 
-/// The file in which versions without a key in the store kept it.
+/// The file in which earlier versions kept the key.
 pub(crate) fn earlier_file(data: &Path) -> PathBuf {
     data.join("signing.key")
 }
@@ -62,7 +62,7 @@ pub(crate) async fn signer(
     Ok((Signer::new(stored, other), key))
 }
 
-/// Signs with the store's key as it is replaced, and forgets what was signed with the old one.
+/// Follows replacements of the store's key, and drops cached task objects that were signed with the old one.
 pub(crate) async fn follow(api: Api, mut known: SecretKey, secrets: Arc<dyn Secrets>) {
     loop {
         // While the store is away, the key stays.

@@ -13,9 +13,9 @@ use crate::failure::Failure;
 /// could hold them for minutes; abandoned tasks run again at the next start.
 const GIVE_BACK_MAX: Duration = Duration::from_secs(10);
 
-/// Waits for `working`, which ends after `shutdown` once all runs have ended, or until returning
-/// them takes too long; then `done` ends the service. If clients may wait for an end, as that of a run during the stop,
-/// `done` comes after `linger`, so that they learn of it.
+/// Waits until `working` ends, which it does after `shutdown` and all runs, or until returning the runs
+/// takes too long; then cancels `done`, which ends the service. `working` returns whether clients may
+/// be waiting for a task that ended during the stop; then `done` comes after `linger`.
 pub(crate) async fn work(
     working: impl Future<Output = bool>,
     shutdown: Shutdown,
@@ -81,7 +81,7 @@ pub(crate) enum Signals {
         terminate: Signal,
         interrupt: Signal,
     },
-    /// Of a test that has the service in its own process. The end of the channel is a signal too.
+    /// Signals from a test in the same process. The end of the channel is a signal too.
     #[cfg(feature = "test-faults")]
     Test(tokio::sync::mpsc::UnboundedReceiver<()>),
 }

@@ -39,8 +39,9 @@ impl Clock for SystemClock {
     }
 }
 
-/// Closes this process to others of its user: its memory, and the environment that it started with, which holds secrets.
-/// Only a process with `CAP_SYS_PTRACE`, such as root's, can look then. The system writes no core dumps of it.
+/// Keeps other processes of the same user from reading this one's memory and its initial
+/// environment, which holds secrets. A process with `CAP_SYS_PTRACE`, such as root's, still can.
+/// The system writes no core dumps of this process any more.
 pub(crate) fn close_to_tracers() {
     #[cfg(target_os = "linux")]
     {

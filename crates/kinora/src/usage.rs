@@ -69,7 +69,7 @@ fn as_table(rows: &[TallyRow]) -> String {
     aligned(&lines)
 }
 
-/// As in RFC 4180, but with LF line endings.
+/// Formats the sums as CSV (RFC 4180), with LF line endings.
 fn as_csv(rows: &[TallyRow]) -> String {
     let names = "day,project,model,completed,failed,cancelled,video_seconds,engine_seconds\n";
     // Times as decimal seconds, as in the table: spreadsheets then add them up without a
@@ -102,7 +102,7 @@ fn quoted(text: &str) -> String {
     }
 }
 
-/// With milliseconds, so that they add up.
+/// Formats seconds with milliseconds, so that they add up.
 fn seconds(millis: u64) -> String {
     format!("{}.{:03}", millis / 1000, millis % 1000)
 }

@@ -209,7 +209,7 @@ async fn redeliver(number: u64, home: &HomeArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Instead of a URL: each request has its own.
+/// Shown instead of a URL for a webhook whose requests name their own.
 const CALLBACKS: &str = "callback_url";
 
 /// One line per webhook, oldest first.

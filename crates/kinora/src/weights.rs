@@ -19,20 +19,20 @@ use crate::output::count;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Weight {
     pub(crate) path: PathBuf,
-    /// Where it comes from, if the configuration says so.
+    /// Source of the file, if configured.
     pub(crate) source: Option<EngineFile>,
 }
 
-/// The state of a file.
+/// State of a file, by its length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// It is there, as long as the configuration says if it says so.
+    /// Present, with the configured length if there is one. Holds the length.
     Complete(u64),
-    /// It is not there; an unfinished download has left this many bytes.
+    /// Absent. Holds the bytes of an unfinished download.
     Missing(u64),
-    /// It is there with another length than the configuration says.
+    /// Present with another length than configured.
     Odd { found: u64, expected: u64 },
-    /// Nobody can tell.
+    /// Unknown, with the error.
     Unreadable(String),
 }
 
@@ -201,7 +201,7 @@ impl Missing {
     }
 }
 
-/// Says in the log which files are missing, and how to get them, if this process has a worker.
+/// Logs which files are missing and how to get them, if this process has a worker.
 pub(crate) fn warn_of_missing(config: &Config, home: &HomeArgs) {
     if !config.worker.enabled {
         return;

@@ -41,7 +41,7 @@ pub(crate) fn run(args: &WorkerArgs) -> Result<(), Failure> {
     worked
 }
 
-/// Only one process at a time can use a SQLite database, so a worker beside it would get no tasks.
+/// Refuses a SQLite database: one process at a time can use it, so a worker would get no tasks.
 fn refuse_unshared(config: &Config) -> Result<(), Failure> {
     let url = config.store_url();
     if kinora_store::is_shared(&url) {

@@ -67,7 +67,7 @@ pub(crate) struct Tasks {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Results {
     pub(crate) mode: ResultsMode,
-    /// Their original location.
+    /// Original location of the results.
     pub(crate) from: PathBuf,
     pub(crate) files: u64,
     pub(crate) bytes: u64,
@@ -113,7 +113,7 @@ impl Manifest {
         FILE.read(folder)
     }
 
-    /// For programs: everything but the list of references.
+    /// Formats the manifest as JSON, with the number of references instead of their list.
     pub(super) fn json(&self, to: &Path, notes: &[String]) -> String {
         // The references may be 10,000 lines that only a restore needs; a script gets their number.
         let mut value = told(self, to, notes);
@@ -123,7 +123,7 @@ impl Manifest {
         format!("{value:#}\n")
     }
 
-    /// For people.
+    /// Describes the backup in a sentence for people.
     pub(super) fn sentence(&self, to: &Path, notes: &[String]) -> String {
         let files = match self.results.mode {
             ResultsMode::Reference => {

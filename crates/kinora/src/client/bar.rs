@@ -8,7 +8,7 @@ use super::picture::Frame;
 use crate::progress::{Line, cells, clock};
 use crate::system;
 
-/// Below this, the remaining time is only a guess.
+/// Minimum progress and time for an estimate of the remaining time.
 const PERCENT_MIN: u8 = 5;
 const WORKING_SECONDS_MIN: u64 = 2;
 

@@ -163,7 +163,7 @@ const HEADS: [&str; 7] = [
 ];
 /// Columns that a narrow terminal does without, the first one first.
 const SPARED: [&str; 3] = ["SECONDS", "SIZE", "CREATED"];
-/// With less, a prompt says nothing.
+/// Minimum width of a readable prompt.
 const PROMPT_COLUMNS_MIN: usize = 16;
 
 /// One line per task, in at most `width` columns of a terminal; with the whole prompts if it is

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub(crate) struct Device {
     /// The name by which engines refer to it.
     pub(crate) name: String,
-    /// What all loaded engines together may need.
+    /// Memory that all loaded engines together may use.
     pub(crate) memory_megabytes: u32,
     #[serde(default = "idle_seconds")]
     idle_seconds: u32,

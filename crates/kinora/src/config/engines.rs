@@ -32,23 +32,23 @@ const SILENCE_MAX: Duration = Duration::from_mins(1);
 pub(crate) struct Engine {
     /// The name by which models refer to it.
     pub(crate) name: String,
-    /// Its settings, read by its kind.
+    /// Settings, read by the engine's kind.
     pub(crate) settings: Arc<dyn EngineKind>,
-    /// How to run its processes. `None`: it has none.
+    /// How to run the engine's processes; `None` if it has none.
     pub(crate) host: Option<Host>,
-    /// The device that it shares with others.
+    /// The part of a device that the engine shares with others.
     pub(crate) lodging: Option<Lodging>,
-    /// Whether its processes open at the worker's start.
+    /// Whether the engine's processes open at the worker's start.
     pub(crate) warm: bool,
-    /// What it needs of a device's memory, if its configuration says so.
+    /// Memory that the engine needs on a device, if configured.
     pub(crate) memory: Option<Memory>,
-    /// Where its files come from.
+    /// Sources of the engine's files.
     pub(crate) files: Vec<EngineFile>,
-    /// Settings to pass to its processes.
+    /// Settings to pass to the engine's processes.
     pub(crate) told: Told,
 }
 
-/// Everything that another process needs to read an engine's settings again.
+/// Kind and table of an engine, from which another process reads the settings again.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     pub(crate) kind: Kind,
@@ -152,7 +152,7 @@ impl Engine {
         checked.map_err(|error| self.refused(&error))
     }
 
-    /// The error of its kind.
+    /// Failure for an error of the engine's kind.
     pub(crate) fn refused(&self, error: &KindError) -> Failure {
         self.wrong(&error.to_string())
     }
@@ -293,17 +293,17 @@ fn wrong(name: &str, what: &str) -> Failure {
     Failure::new(format!("The engine '{name}': {what}."))
 }
 
-/// The part of a device that an engine needs.
+/// The share of a device that an engine needs: its keys `device` and `memory_megabytes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lodging {
     /// The name of the device.
     pub(crate) device: String,
-    /// What its processes together need while they are loaded.
+    /// Memory that the engine's processes together need while they are loaded.
     pub(crate) memory_megabytes: u32,
 }
 
 impl Lodging {
-    /// Takes the keys of an engine's device out of its table.
+    /// Removes the keys of the share from an engine's table, and reads them.
     fn read(table: &mut Table) -> Result<Option<Self>, String> {
         match (table.remove("device"), table.remove("memory_megabytes")) {
             (None, None) => Ok(None),
@@ -329,7 +329,7 @@ impl Lodging {
         }
     }
 
-    /// What is wrong with an engine of this output that shares a device.
+    /// Why an engine with this output cannot share a device, if it cannot.
     fn wrong(output: &Output<'_>) -> Option<&'static str> {
         match output {
             Output::Films(films) if films.can_unload() => None,
@@ -351,18 +351,18 @@ impl Lodging {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EngineFile {
-    /// Its path, as in the engine's own settings.
+    /// Path, as in the engine's own settings.
     pub(crate) path: PathBuf,
-    /// Its address at its publisher.
+    /// URL at the publisher.
     url: String,
     /// SHA-256, hexadecimal.
     sha256: Option<String>,
-    /// Its length.
+    /// Length in bytes.
     pub(crate) bytes: Option<u64>,
 }
 
 impl EngineFile {
-    /// What is wrong with it; `own` are the files that the engine's settings name, if they do.
+    /// The first mistake in this entry; `own` are the files that the engine's settings name, if any.
     fn wrong(&self, own: &[PathBuf]) -> Option<String> {
         let path = self.path.display();
         if self.path.as_os_str().is_empty() || self.path.file_name().is_none() {
@@ -419,7 +419,7 @@ impl EngineFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Host {
-    /// Whether to sandbox its processes.
+    /// Whether to sandbox the processes.
     pub(crate) sandbox: bool,
     /// Maximum number of concurrent jobs.
     pub(crate) processes: u32,

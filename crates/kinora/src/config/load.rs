@@ -23,12 +23,12 @@ impl Config {
         Ok(config)
     }
 
-    /// The same with all flags of `kinora serve`, which `kinora doctor` takes as well.
+    /// Reads file and variables, and applies the flags of `kinora serve` and `kinora doctor`.
     pub(crate) fn for_serving(args: &ServeArgs) -> Result<Self, Failure> {
         Self::for_serving_under(args, &variables())
     }
 
-    /// The same with these variables instead of the process's own.
+    /// Like [`Self::for_serving`], with these variables instead of the process's own.
     pub(crate) fn for_serving_under(
         args: &ServeArgs,
         variables: &[(String, String)],
@@ -53,7 +53,7 @@ impl Config {
         Ok(config)
     }
 
-    /// File and variables, with the flags of `kinora worker`.
+    /// Reads file and variables, and applies the flags of `kinora worker`.
     pub(crate) fn for_working(args: &WorkerArgs) -> Result<Self, Failure> {
         let mut config = Self::placed(&args.home, &variables())?;
         if let Some(listen) = &args.health_listen {
@@ -72,7 +72,7 @@ impl Config {
         Ok(config)
     }
 
-    /// Logs what was ignored: settings of earlier versions, and variables of Kubernetes.
+    /// Logs the settings of earlier versions and the variables of Kubernetes that were ignored.
     pub(crate) fn log_ignored(&self) {
         for setting in &self.removed {
             tracing::warn!(
@@ -104,13 +104,13 @@ impl Config {
         Ok(config)
     }
 
-    /// Only the built-in defaults.
+    /// Returns the built-in defaults.
     #[cfg(test)]
     pub(crate) fn defaults() -> Self {
         Self::read(None, &[]).unwrap()
     }
 
-    /// Defaults, overridden by the file, then by the variables.
+    /// Reads the defaults, overridden by the file, then by the variables.
     pub(crate) fn read(
         path: Option<&Path>,
         variables: &[(String, String)],
@@ -219,7 +219,7 @@ const REMOVED: [(&str, &str); 14] = [
     ("worker", "sweep_seconds"),
 ];
 
-/// Takes such settings out of a file. Returns their names.
+/// Removes settings of earlier versions from a file, and returns their names.
 fn take_removed(settings: &mut Table) -> Vec<String> {
     let mut names = Vec::new();
     for (section, key) in REMOVED {
@@ -240,7 +240,7 @@ fn take_removed(settings: &mut Table) -> Vec<String> {
     names
 }
 
-/// Whether a variable sets such a setting.
+/// Whether a variable sets a setting of an earlier version.
 fn is_removed_variable(name: &str) -> bool {
     REMOVED
         .iter()

@@ -72,7 +72,7 @@ pub(super) fn apply_variables(
     Ok(links)
 }
 
-/// What a variable may be that sets `setting`, in words.
+/// The expected type of a variable that sets `setting`, in words.
 const fn wanted(setting: &Value) -> &'static str {
     match setting {
         Value::Boolean(_) => "true or false",
@@ -102,7 +102,7 @@ fn find<'t>(settings: &'t mut Table, rest: &str) -> Option<&'t mut Value> {
     table.get_mut(key).filter(|value| !is_list_of_tables(value))
 }
 
-/// Such as `[[models]]`, which no single text can replace.
+/// Whether the value is a list of tables such as `[[models]]`, which no text can replace.
 fn is_list_of_tables(value: &Value) -> bool {
     value
         .as_array()

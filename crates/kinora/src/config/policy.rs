@@ -26,7 +26,7 @@ pub(crate) struct Policy {
     on_timeout: OnTimeout,
 }
 
-/// What to do without an answer.
+/// Decision to take if the policy service does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OnTimeout {

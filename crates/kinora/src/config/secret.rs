@@ -12,7 +12,7 @@ pub(super) fn secret_file(name: &str, path: &Path) -> Result<String, Failure> {
     text_file(name, path, BYTES_MAX)
 }
 
-/// The same of a file of up to `bytes_max`.
+/// Reads a text file of up to `bytes_max` bytes that the setting `name` refers to.
 pub(super) fn text_file(name: &str, path: &Path, bytes_max: u64) -> Result<String, Failure> {
     let shown = path.display();
     let unreadable = |error| Failure::because(format!("{name} {shown} cannot be read"), error);

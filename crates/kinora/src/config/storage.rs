@@ -51,11 +51,11 @@ impl Config {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delivery {
-    /// By a redirect if clients can be expected to reach S3, otherwise through the service.
+    /// Redirects if clients can be expected to reach S3; otherwise streams.
     Auto,
-    /// By a redirect to a signed S3 URL.
+    /// Redirects to a signed S3 URL.
     Redirect,
-    /// Through the service.
+    /// Streams results through the service.
     Stream,
 }
 
@@ -131,7 +131,7 @@ pub(crate) enum ProjectBytes {
     Bytes(u64),
 }
 
-/// What a setting must be.
+/// Error for a value that is neither a number of bytes nor `"auto"`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NoBytes;
 

@@ -67,7 +67,7 @@ pub(super) fn folder(data: &Path) -> Finding {
     }
 }
 
-/// Only the owner and root may change permissions.
+/// Whether this user may change the permissions: only the owner and root may.
 fn may_change(found: &fs::Metadata) -> bool {
     let user = rustix::process::geteuid();
     user.is_root() || user.as_raw() == found.uid()
@@ -148,7 +148,7 @@ pub(super) fn quotas(config: &Config) -> Option<Finding> {
     ))
 }
 
-/// 0: no bound.
+/// Compares the quotas with the disk, in bytes; a quota of 0 is no bound.
 fn quotas_of(project_bytes: u64, all_bytes: u64, disk_bytes: u64) -> Finding {
     let is_over = |bytes: u64| bytes == 0 || bytes > disk_bytes;
     let disk = format!("the {} MiB of the disk of the results", disk_bytes >> 20);

@@ -54,7 +54,7 @@ fn engine_of(engine: &Engine, data: &Path) -> Vec<Finding> {
     }
 }
 
-/// Asks each server of an engine whether it would serve us.
+/// Checks that each server of an engine would accept our jobs.
 fn upstreams(name: &str, engine: &dyn FilmEngine) -> Vec<Finding> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

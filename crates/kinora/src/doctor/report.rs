@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use crate::failure::Failure;
 
-/// A finding.
+/// The result of one check.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Finding {
-    /// As it should be; a description.
+    /// A check that passed, with a description.
     Good(String),
-    /// It works, but the operator should know this.
+    /// A check that passed with something that the operator should know.
     Note(String),
-    /// The service would fail, or could not keep its promises; a remedy.
+    /// A check that failed, with a remedy: the service would fail or break a promise.
     Bad(String),
 }
 

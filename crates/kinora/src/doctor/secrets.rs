@@ -59,7 +59,7 @@ fn key_file(key: &Path) -> Finding {
     })
 }
 
-/// What is wrong with the rights of a file that holds a key.
+/// A finding if other users can read the file of a key.
 pub(super) fn exposed(key: &Path) -> Option<Finding> {
     let shown = key.display();
     match folder::open_to_others(key) {

@@ -163,7 +163,7 @@ fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Fa
     Ok((looked.files, wrong))
 }
 
-/// The state of all completed tasks' files.
+/// State of the files of all completed tasks.
 #[derive(Debug, Default)]
 struct Looked {
     files: u64,
@@ -336,7 +336,7 @@ impl Progress {
     }
 }
 
-/// Connects as the service would, and asks for the workers. Changes nothing.
+/// Connects to a shared database as the service would, and reads its live workers.
 fn examine_shared(config: &Config) -> Vec<(&'static str, Finding)> {
     let runtime = match Runtime::new() {
         Ok(runtime) => runtime,

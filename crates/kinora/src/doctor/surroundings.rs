@@ -107,7 +107,7 @@ pub(super) fn open_files(config: &Config) -> Finding {
     }
 }
 
-/// Asks the service a test question, if one is configured.
+/// Sends a test request to the policy service, if one is configured.
 pub(super) fn policy(config: &Config) -> Option<Finding> {
     match config.policy() {
         Ok(None) => None,

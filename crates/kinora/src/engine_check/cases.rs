@@ -143,7 +143,7 @@ impl Cases {
         }
     }
 
-    /// What can be added to a plain request, and an edit.
+    /// Adds variations of a plain request, such as sound or a draft, and an edit.
     fn add_more(&mut self, plain: &VideoSpec, materials: &Materials) {
         let can = self.promises.features;
         if can.audio_output {
@@ -267,7 +267,7 @@ fn spec(shape: ClipShape) -> VideoSpec {
     }
 }
 
-/// As many as the engine takes, but no more than a request may have.
+/// References for a job: as many as the engine supports, up to two images and one sound.
 fn references(promises: Promises, size: Size) -> (Inputs, Materials) {
     let (images, audios) = (
         promises.features.reference_images_max.min(2),
@@ -288,7 +288,7 @@ fn references(promises: Promises, size: Size) -> (Inputs, Materials) {
     (inputs, materials)
 }
 
-/// The same references, each time with another one in the place of one.
+/// Variants of `materials`, each with one reference replaced, and the name of that reference.
 fn other_references(materials: &Materials) -> Vec<(&'static str, Materials)> {
     let mut others = Vec::new();
     for (index, image) in materials.images.iter().enumerate() {
@@ -331,7 +331,7 @@ fn picture(size: Size, dark: u8) -> Picture {
     }
 }
 
-/// The same picture with dark and bright exchanged.
+/// Returns the picture with dark and bright exchanged.
 fn inverted(picture: &Picture) -> Picture {
     Picture {
         size: picture.size,

@@ -59,7 +59,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Whether what the engine sends is the clip that it was asked for, and follows its inputs.
+    /// Checks that the engine sends the requested clip, and that the clip follows its inputs.
     pub(super) fn clip(&mut self, case: &Case) {
         let engine = self.engine;
         let mut made = None;
@@ -78,7 +78,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// What an engine must do besides making a clip.
+    /// Checks seeds, cancels, failing sinks, unknown messages and a fresh process.
     pub(super) fn life(&mut self, case: &Case, jobs: &mut StoppedJobs<'_>) {
         let (engine, spec, materials) = (self.engine, &case.spec, &case.materials);
         self.run(case, "the seed", || {

@@ -20,7 +20,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 /// give back the memory of a device.
 const END_OF_INPUT_LIMIT: Duration = Duration::from_secs(10);
 
-/// A remark on what the results of jobs do not say about their process.
+/// A remark on the conduct of a process that the results of its jobs do not show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Remark {
     Nothing,

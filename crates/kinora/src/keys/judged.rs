@@ -126,7 +126,7 @@ impl NewKeyParts {
     }
 }
 
-/// Without names: all on videos. An operator's key has one more.
+/// Parses scopes; without names, all on videos. An operator's key has one more.
 fn scopes(names: &[String], is_operator: bool) -> Result<Vec<Scope>, Failure> {
     let mut scopes = Vec::new();
     if names.is_empty() {

@@ -24,7 +24,7 @@ const MEBIBYTE: f64 = 1_048_576.0;
 /// Memory of one device, in bytes.
 #[derive(Clone, Debug, PartialEq)]
 struct Memory {
-    /// Its index.
+    /// Index of the device, as `nvidia-smi` reports it.
     device: String,
     used: f64,
     total: f64,

@@ -12,7 +12,7 @@ use crate::output::{printable, say, size};
 use crate::progress::{Line, cells, clock};
 use crate::system;
 
-/// Below this the speed is only a guess.
+/// Minimum time for an estimate of the speed.
 const SECONDS_MIN: u64 = 2;
 
 /// The progress of all files.
@@ -29,10 +29,10 @@ pub(super) struct Row {
     name: String,
     line: Line,
     held: AtomicU64,
-    /// 0 while it is unknown.
+    /// Length of the file in bytes; 0 while it is unknown.
     whole: AtomicU64,
     received: AtomicU64,
-    /// Tenths that have been printed.
+    /// Number of tenths that have been reported.
     told: AtomicU64,
     is_checked: AtomicBool,
 }
@@ -122,7 +122,7 @@ impl Drop for Board {
 }
 
 impl Row {
-    /// The file is complete, or will not be.
+    /// Marks the file as complete or failed.
     pub(super) fn end(&self) {
         self.is_checked.store(false, Ordering::Relaxed);
     }

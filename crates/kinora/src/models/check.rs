@@ -62,7 +62,7 @@ pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
     }
 }
 
-/// Asks every server of an engine whether it would make films, and prints the answers. One that would is enough.
+/// Checks every server of an engine, and prints the results. One usable server is enough.
 fn serves(engine: &Engine, films: &dyn FilmKind) -> Result<bool, Failure> {
     let connected = films.engine(&engine.name, engine_host::clock());
     let connected = connected.map_err(|error| engine.refused(&error))?;

@@ -189,7 +189,7 @@ fn cut(line: &str, columns: usize) -> String {
     kept.chain((room > 0).then_some('…')).collect()
 }
 
-/// If the terminal does not report its size.
+/// Size of a terminal that does not report one.
 const COLUMNS: u16 = 80;
 const ROWS: u16 = 24;
 /// Alternate screen, no cursor, and no line wrapping, since some characters are wider than one
@@ -228,7 +228,7 @@ impl Screen {
         Self { before }
     }
 
-    /// Its current size.
+    /// Current size of the terminal.
     pub(super) fn size(&self) -> Size {
         let size = tcgetwinsize(std::io::stdout()).ok();
         let known =

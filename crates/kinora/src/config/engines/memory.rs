@@ -21,7 +21,7 @@ pub(crate) struct Memory {
     pub(crate) layer_gigabytes: f64,
     /// The largest tensor of decoding the largest clip.
     pub(crate) decode_gigabytes: f64,
-    /// The same by tiles.
+    /// The largest tensor of decoding the largest clip by tiles.
     pub(crate) tiled_decode_gigabytes: f64,
 }
 
@@ -110,7 +110,7 @@ impl Memory {
 }
 
 impl Placement {
-    /// Of an engine with this table.
+    /// Reads the placement from an engine's table.
     pub(crate) fn from_engine(table: &Table) -> Self {
         let settings = table.get("settings");
         let text = |key: &str| settings?.get(key)?.as_str();
