@@ -25,21 +25,25 @@ fn import(args: &ComfyImportArgs) -> Result<(), Failure> {
     let whole = fs::canonicalize(&args.workflow).map_err(|error| because(error.to_string()))?;
     let proposal = propose(&workflow);
     let name = name_of(&args.workflow);
-    // A JSON string is a valid TOML basic string, escapes included, so the JSON writer quotes names
-    // and paths for the configuration.
-    let text = |text: &str| Value::String(text.to_owned()).to_string();
     print(&format!(
         "[[engines]]\nname = {engine}\nkind = \"comfyui\"\nbase_urls = [{server}]\nworkflow = {file}\n\n{tables}\n\
          [[models]]\nid = {engine}\nengine = {engine}\n# What the model makes: resolutions = [\"480p\"], seconds_max = 5\n",
-        engine = text(&name),
-        server = text(&args.server),
-        file = text(&whole.to_string_lossy()),
+        engine = quoted(&name),
+        server = quoted(&args.server),
+        file = quoted(&whole.to_string_lossy()),
         tables = proposal.tables
     ));
     for question in &proposal.questions {
         say(question);
     }
     Ok(())
+}
+
+/// The text as a string of TOML.
+fn quoted(text: &str) -> String {
+    // A JSON string is a valid TOML basic string, escapes included, so the JSON writer quotes names
+    // and paths for the configuration.
+    Value::String(text.to_owned()).to_string()
 }
 
 /// A name for the engine: the file's, in the letters of names.

@@ -80,20 +80,18 @@ fn introduction(
         .map_err(|error| Failure::because("The engine does not open", error))
 }
 
+/// `text`, or `other` if it is empty.
+const fn non_empty<'t>(text: &'t str, other: &'t str) -> &'t str {
+    if text.is_empty() { other } else { text }
+}
+
 fn introduced(introduction: &Introduction) -> String {
     let grid = introduction.promises.grid;
-    let or = |text: &str, other: &str| {
-        if text.is_empty() {
-            other.to_owned()
-        } else {
-            text.to_owned()
-        }
-    };
     format!(
         "{} {} ({})\n  sizes are multiples of {}, clips have {} n + {} frames, {} frames per second\n",
-        or(&introduction.name, "An engine without a name"),
+        non_empty(&introduction.name, "An engine without a name"),
         introduction.version,
-        or(&introduction.sdk, "no SDK"),
+        non_empty(&introduction.sdk, "no SDK"),
         grid.size_multiple,
         grid.frame_step,
         grid.frame_offset,

@@ -65,16 +65,19 @@ fn leave_stops_to_the_service() -> io::Result<()> {
 }
 
 fn open(told: Open) -> Result<Box<dyn Opened>, EngineError> {
-    let failed = |error: String| EngineError::Failed(format!("the engine's settings: {error}"));
-    let kind = kinds::named(told.kind.as_deref().unwrap_or_default()).map_err(failed)?;
+    let kind = kinds::named(told.kind.as_deref().unwrap_or_default()).map_err(settings_error)?;
     let table = toml::Table::deserialize(told.settings);
-    let table = table.map_err(|error| failed(error.to_string()))?;
+    let table = table.map_err(|error| settings_error(error.to_string()))?;
     let settings = kind.read(table);
-    let settings = settings.map_err(|error| failed(error.to_string()))?;
+    let settings = settings.map_err(|error| settings_error(error.to_string()))?;
     match settings.output() {
         Output::Frames(frames) => frames.open(&told.name),
-        Output::Films(_) => Err(failed("this kind has no processes".to_owned())),
+        Output::Films(_) => Err(settings_error("this kind has no processes".to_owned())),
     }
+}
+
+fn settings_error(error: String) -> EngineError {
+    EngineError::Failed(format!("the engine's settings: {error}"))
 }
 
 /// The clock that times children.

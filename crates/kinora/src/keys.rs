@@ -7,7 +7,7 @@ mod listing;
 use std::sync::Arc;
 
 use kinora_contract::Clock;
-use kinora_store::{ApiKey, KeyRotation, KeyStore, OpenError, StoreError};
+use kinora_store::{ApiKey, KeyRotation, KeyStore, OpenError};
 
 use crate::cli::{CreateArgs, HomeArgs, KeysArgs, KeysCommand, ListArgs, RotateArgs};
 use crate::config::Config;
@@ -50,10 +50,6 @@ fn open(config: &Config, home: &HomeArgs) -> Result<Arc<dyn KeyStore>, Failure> 
     })
 }
 
-fn failed(error: StoreError) -> Failure {
-    Failure::because("The store does not answer", error)
-}
-
 async fn create(args: &CreateArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let parts = NewKeyParts::of(args, &config)?;
@@ -61,7 +57,7 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
     let now_ms = SystemClock.now_ms();
     // Only this look keeps names unique. Two `kinora keys create` at the same moment can make
     // twins, and `find` then asks for an id.
-    let existing = store.list_keys().await.map_err(failed)?;
+    let existing = store.list_keys().await.map_err(beside::failed)?;
     if let Some(twin) = named(&existing, parts.name(), now_ms).first() {
         return Err(Failure::new(format!(
             "There is a usable key of this name, {}. Choose another name, or replace that key with \
@@ -71,7 +67,7 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
         )));
     }
     let (text, key) = parts.make(now_ms)?;
-    store.add_key(key, &actor()).await.map_err(failed)?;
+    store.add_key(key, &actor()).await.map_err(beside::failed)?;
     print(&format!("{}\n", text.reveal()));
     Ok(())
 }
@@ -79,7 +75,7 @@ async fn create(args: &CreateArgs) -> Result<(), Failure> {
 async fn list(args: &ListArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let store = open(&config, &args.home)?;
-    let keys = store.list_keys().await.map_err(failed)?;
+    let keys = store.list_keys().await.map_err(beside::failed)?;
     let now_ms = SystemClock.now_ms();
     if args.json {
         print(&listing::json(&keys, now_ms));
@@ -93,7 +89,7 @@ async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let store = open(&config, &args.home)?;
     let now_ms = SystemClock.now_ms();
-    let keys = store.list_keys().await.map_err(failed)?;
+    let keys = store.list_keys().await.map_err(beside::failed)?;
     let old = find(&keys, &args.key, now_ms)?;
     if !old.is_usable(now_ms) {
         return Err(Failure::new(format!(
@@ -110,7 +106,7 @@ async fn rotate(args: &RotateArgs) -> Result<(), Failure> {
         grace_ms: u64::from(args.grace) * HOUR_MS,
     };
     let added = store.rotate_key(rotation, &actor()).await;
-    if added.map_err(failed)?.is_none() {
+    if added.map_err(beside::failed)?.is_none() {
         return Err(unknown(&args.key));
     }
     print(&format!("{}\n", text.reveal()));
@@ -121,10 +117,10 @@ async fn revoke(key: &str, expire_addresses: bool, home: &HomeArgs) -> Result<()
     let config = Config::load(home)?;
     let store = open(&config, home)?;
     let now_ms = SystemClock.now_ms();
-    let keys = store.list_keys().await.map_err(failed)?;
+    let keys = store.list_keys().await.map_err(beside::failed)?;
     let id = &find(&keys, key, now_ms)?.key.id;
     let revoked = store.revoke_key(id, now_ms, &actor()).await;
-    if !revoked.map_err(failed)? {
+    if !revoked.map_err(beside::failed)? {
         return Err(unknown(key));
     }
     print(&format!(

@@ -85,18 +85,21 @@ pub(crate) fn open_plain(path: &Path) -> io::Result<File> {
     // restore often runs as root: a link in the backup could name any private file of this machine,
     // and the restore would copy it into the results.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let other = || io::Error::new(ErrorKind::InvalidInput, "it is not a regular file");
     let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| match error {
-        Errno::LOOP => other(),
+        Errno::LOOP => not_regular(),
         error => error.into(),
     })?;
     let file = File::from(file);
     // Checked on the open descriptor. Looking at the path first would leave a moment in which the
     // file can be exchanged.
     if !file.metadata()?.is_file() {
-        return Err(other());
+        return Err(not_regular());
     }
     Ok(file)
+}
+
+fn not_regular() -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")
 }
 
 #[cfg(test)]

@@ -99,12 +99,11 @@ fn as_text(found: &Orphans, removed: bool) -> String {
 }
 
 fn as_json(found: &Orphans, removed: bool) -> String {
-    let seconds = |ms: Option<u64>| ms.map(|ms| ms / 1000);
     let object = json!({
         "files": found.files,
         "bytes": found.bytes,
-        "oldest_at": seconds(found.oldest_ms),
-        "newest_at": seconds(found.newest_ms),
+        "oldest_at": found.oldest_ms.map(|ms| ms / 1000),
+        "newest_at": found.newest_ms.map(|ms| ms / 1000),
         "removed": removed,
     });
     format!("{object}\n")

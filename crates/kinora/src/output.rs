@@ -151,12 +151,11 @@ pub(crate) fn parse_day(text: &str) -> Result<u64, String> {
 
 /// "2.8 GB", "254 MB", "12 kB", "7 bytes".
 pub(crate) fn size(bytes: u64) -> String {
-    let scaled = |unit: u64| bytes as f64 / unit as f64;
     match bytes {
         0..1_000 => format!("{bytes} bytes"),
-        1_000..1_000_000 => format!("{:.0} kB", scaled(1_000)),
-        1_000_000..1_000_000_000 => format!("{:.0} MB", scaled(1_000_000)),
-        _ => format!("{:.1} GB", scaled(1_000_000_000)),
+        1_000..1_000_000 => format!("{:.0} kB", bytes as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.0} MB", bytes as f64 / 1e6),
+        _ => format!("{:.1} GB", bytes as f64 / 1e9),
     }
 }
 

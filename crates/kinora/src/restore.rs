@@ -262,35 +262,36 @@ impl Target {
 
     /// Syncs everything and moves it into place; removes the subfolder last.
     fn publish(mut self) -> Result<(), Failure> {
-        let publish = || {
-            sync_all_under(&self.folder)?;
-            kinora_crash::point("restore.synced");
-            // The database last. A folder without one is no store, so if power fails between two
-            // renames, no process can serve tasks whose results are not in place yet. Until the
-            // end, the subfolder marks the data folder as unfinished, and `kinora serve` refuses
-            // it.
-            for name in [RESULTS, SIGNING_KEY, DATABASE] {
-                match fs::rename(self.inside.join(name), self.data.join(name)) {
-                    Err(error) if error.kind() == ErrorKind::NotFound && name != DATABASE => {}
-                    moved => moved?,
-                }
-                kinora_crash::point("restore.moved");
-            }
-            File::open(&self.data)?.sync_all()?;
-            if self.made {
-                let data = std::path::absolute(&self.data)?;
-                File::open(data.parent().unwrap_or(&data))?.sync_all()?;
-            }
-            // `remove_dir` fails on a folder that is not empty: nothing that was forgotten above is
-            // deleted.
-            fs::remove_dir(&self.inside)?;
-            File::open(&self.data)?.sync_all()
-        };
-        publish().map_err(|error| {
+        self.move_into_place().map_err(|error| {
             Failure::because(format!("{} cannot be used", self.data.display()), error)
         })?;
         self.published = true;
         Ok(())
+    }
+
+    fn move_into_place(&self) -> io::Result<()> {
+        sync_all_under(&self.folder)?;
+        kinora_crash::point("restore.synced");
+        // The database last. A folder without one is no store, so if power fails between two
+        // renames, no process can serve tasks whose results are not in place yet. Until the
+        // end, the subfolder marks the data folder as unfinished, and `kinora serve` refuses
+        // it.
+        for name in [RESULTS, SIGNING_KEY, DATABASE] {
+            match fs::rename(self.inside.join(name), self.data.join(name)) {
+                Err(error) if error.kind() == ErrorKind::NotFound && name != DATABASE => {}
+                moved => moved?,
+            }
+            kinora_crash::point("restore.moved");
+        }
+        File::open(&self.data)?.sync_all()?;
+        if self.made {
+            let data = std::path::absolute(&self.data)?;
+            File::open(data.parent().unwrap_or(&data))?.sync_all()?;
+        }
+        // `remove_dir` fails on a folder that is not empty: nothing that was forgotten above is
+        // deleted.
+        fs::remove_dir(&self.inside)?;
+        File::open(&self.data)?.sync_all()
     }
 }
 
@@ -313,16 +314,15 @@ fn was_served(data: &Path) -> bool {
 
 /// Removes the files of an unfinished restore from the data folder, and finally the subfolder.
 fn clear(data: &Path) -> io::Result<()> {
-    let absent = |error: &io::Error| error.kind() == ErrorKind::NotFound;
     for name in [DATABASE, SIGNING_KEY] {
         match fs::remove_file(data.join(name)) {
-            Err(error) if !absent(&error) => return Err(error),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
     }
     for folder in [data.join(RESULTS), folder::restoring(data)] {
         match fs::remove_dir_all(folder) {
-            Err(error) if !absent(&error) => return Err(error),
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
             _ => {}
         }
     }

@@ -107,8 +107,7 @@ pub(crate) async fn expire_addresses(config: &Config, keys: &dyn KeyStore) -> Re
 
 /// The store's key. If it has none, it gets that of an earlier version, or a new one.
 async fn stored(config: &Config, secrets: &dyn Secrets, holds: &Holds) -> Result<Secret, Failure> {
-    let failed = |error: StoreError| Failure::because("The signing key cannot be read", error);
-    if let Some(kept) = secrets.signing_key().await.map_err(failed)? {
+    if let Some(kept) = secrets.signing_key().await.map_err(unreadable)? {
         return Ok(Secret::new(kept.0));
     }
     let path = earlier_file(&config.data);
@@ -124,12 +123,16 @@ async fn stored(config: &Config, secrets: &dyn Secrets, holds: &Holds) -> Result
     // The first offer wins, and every process signs with the key that the store returns, not with
     // the one that it offered.
     let kept = secrets.keep_signing_key(SecretKey(offered)).await;
-    let kept = Secret::new(kept.map_err(failed)?.0);
+    let kept = Secret::new(kept.map_err(unreadable)?.0);
     if earlier.is_some() {
         let path = path.display();
         tracing::info!(%path, "signing key imported into the store; the file is no longer needed");
     }
     Ok(kept)
+}
+
+fn unreadable(error: StoreError) -> Failure {
+    Failure::because("The signing key cannot be read", error)
 }
 
 /// Refuses a new key if tasks have URLs signed with an old one that neither the store nor a file

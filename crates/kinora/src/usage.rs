@@ -48,25 +48,26 @@ fn as_table(rows: &[TallyRow]) -> String {
         return "No task has ended in this time.\n".to_owned();
     }
     let mut lines = vec![HEADS.map(str::to_owned)];
-    let line = |day: String, project: String, model: String, tally: &Tally| {
-        let [video, engine] = [tally.video_ms, tally.engine_ms].map(seconds);
-        let [completed, failed, cancelled] =
-            [tally.completed, tally.failed, tally.cancelled].map(|count| count.to_string());
-        [
-            day, project, model, completed, failed, cancelled, video, engine,
-        ]
-    };
     let mut total = Tally::default();
     for row in rows {
         let (project, model) = (printable(&row.project), printable(&row.model));
-        lines.push(line(iso_day(row.day), project, model, &row.tally));
+        lines.push(table_row(iso_day(row.day), project, model, &row.tally));
         total.add(row.tally);
     }
     if rows.len() > 1 {
         let (project, model) = (String::new(), String::new());
-        lines.push(line("total".to_owned(), project, model, &total));
+        lines.push(table_row("total".to_owned(), project, model, &total));
     }
     aligned(&lines)
+}
+
+fn table_row(day: String, project: String, model: String, tally: &Tally) -> [String; HEADS.len()] {
+    let [video, engine] = [tally.video_ms, tally.engine_ms].map(seconds);
+    let [completed, failed, cancelled] =
+        [tally.completed, tally.failed, tally.cancelled].map(|count| count.to_string());
+    [
+        day, project, model, completed, failed, cancelled, video, engine,
+    ]
 }
 
 /// Formats the sums as CSV (RFC 4180), with LF line endings.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kinora_contract::limits::{WEBHOOK_ROTATION_HOURS, WEBHOOKS_MAX};
 use kinora_contract::{Clock, WebhookSecret, reference_url};
-use kinora_store::{Delivery, DeliveryState, StoreError, Webhook, WebhookChange, Webhooks};
+use kinora_store::{Delivery, DeliveryState, Webhook, WebhookChange, Webhooks};
 use serde_json::{Value, json};
 
 use crate::cli::{AddArgs, DeliveriesArgs, HomeArgs, WebhookArgs, WebhooksArgs, WebhooksCommand};
@@ -43,13 +43,9 @@ fn open(home: &HomeArgs) -> Result<Arc<dyn Webhooks>, Failure> {
     opened.map_err(|error| hint::not_opened(error, "webhooks list", home))
 }
 
-fn failed(error: StoreError) -> Failure {
-    Failure::because("The store does not answer", error)
-}
-
 /// The webhook with this id.
 async fn find(store: &dyn Webhooks, id: &str) -> Result<Webhook, Failure> {
-    let mut webhooks = store.webhooks().await.map_err(failed)?.into_iter();
+    let mut webhooks = store.webhooks().await.map_err(beside::failed)?.into_iter();
     webhooks.find(|one| one.id == id).ok_or_else(|| {
         Failure::new(format!(
             "There is no webhook with the id {}; `kinora webhooks list` shows all.",
@@ -76,7 +72,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
         checked.map_err(|refusal| Failure::new(format!("--url: {}", refusal.message)))?;
     }
     let store = open(&args.home)?;
-    let webhooks = store.webhooks().await.map_err(failed)?;
+    let webhooks = store.webhooks().await.map_err(beside::failed)?;
     let own = webhooks.iter().filter(|one| one.project == project);
     if own.count() >= WEBHOOKS_MAX {
         return Err(Failure::new(format!(
@@ -95,7 +91,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
         dropped: 0,
     };
     let added = store.change_webhook(WebhookChange::Add(webhook)).await;
-    if !added.map_err(failed)? {
+    if !added.map_err(beside::failed)? {
         return Err(Failure::new(
             "The project has a secret for callbacks already; replace it with `kinora webhooks rotate`, or name an \
              address with --url.",
@@ -106,7 +102,7 @@ async fn add(args: &AddArgs) -> Result<(), Failure> {
 }
 
 async fn list(json: bool, home: &HomeArgs) -> Result<(), Failure> {
-    let webhooks = open(home)?.webhooks().await.map_err(failed)?;
+    let webhooks = open(home)?.webhooks().await.map_err(beside::failed)?;
     let now_ms = SystemClock.now_ms();
     print(&if json {
         webhooks_json(&webhooks, now_ms)
@@ -120,7 +116,7 @@ async fn remove(args: &WebhookArgs) -> Result<(), Failure> {
     let store = open(&args.home)?;
     let Webhook { id, .. } = find(&*store, &args.id).await?;
     let remove = WebhookChange::Remove { id };
-    store.change_webhook(remove).await.map_err(failed)?;
+    store.change_webhook(remove).await.map_err(beside::failed)?;
     print(&format!("Removed {} and its deliveries.\n", args.id));
     Ok(())
 }
@@ -134,7 +130,7 @@ async fn rotate(args: &WebhookArgs) -> Result<(), Failure> {
         secret: secret.clone(),
         old_until_ms: SystemClock.now_ms().saturating_add(ROTATION_MS),
     };
-    store.change_webhook(rotate).await.map_err(failed)?;
+    store.change_webhook(rotate).await.map_err(beside::failed)?;
     print(&format!("{}\n", secret.reveal()));
     Ok(())
 }
@@ -149,7 +145,7 @@ async fn test(args: &WebhookArgs) -> Result<(), Failure> {
     };
     // The store decides: between the look above and this change another command may have removed
     // the webhook.
-    if !store.change_webhook(test).await.map_err(failed)? {
+    if !store.change_webhook(test).await.map_err(beside::failed)? {
         return Err(Failure::new(
             "The webhook has no URL of its own, or is disabled: there is nothing to test.",
         ));
@@ -157,7 +153,7 @@ async fn test(args: &WebhookArgs) -> Result<(), Failure> {
     // The running service sends the event; this command only watches the store for the outcome.
     for _ in 0..TEST_LOOKS {
         tokio::time::sleep(TEST_LOOK_EVERY).await;
-        let newest = store.deliveries(&id, 100).await.map_err(failed)?;
+        let newest = store.deliveries(&id, 100).await.map_err(beside::failed)?;
         let found = newest.into_iter().find(|one| one.event == event);
         if let Some(result) = found.and_then(|delivery| tested(&delivery)) {
             return result;
@@ -188,7 +184,7 @@ async fn deliveries(args: &DeliveriesArgs) -> Result<(), Failure> {
     let store = open(&args.home)?;
     let Webhook { id, .. } = find(&*store, &args.id).await?;
     let found = store.deliveries(&id, args.count as usize).await;
-    let found = found.map_err(failed)?;
+    let found = found.map_err(beside::failed)?;
     print(&if args.json {
         deliveries_json(&found)
     } else {
@@ -200,7 +196,7 @@ async fn deliveries(args: &DeliveriesArgs) -> Result<(), Failure> {
 async fn redeliver(number: u64, home: &HomeArgs) -> Result<(), Failure> {
     let again = WebhookChange::Redeliver { number };
     let changed = open(home)?.change_webhook(again).await;
-    if !changed.map_err(failed)? {
+    if !changed.map_err(beside::failed)? {
         return Err(Failure::new(format!(
             "There is no delivered or given-up delivery {number}."
         )));

@@ -95,14 +95,16 @@ pub(crate) fn by_engine(engine: &Engine) -> Option<ByEngine> {
 
 /// Whether the name is the id of a repository, `OWNER/NAME`, and not a path.
 fn is_repository(name: &str) -> bool {
-    let is_part = |part: &str| {
-        part.starts_with(|one: char| one.is_ascii_alphanumeric())
-            && part
-                .chars()
-                .all(|one| one.is_ascii_alphanumeric() || "-_.".contains(one))
-    };
     let parts = name.split_once('/');
-    parts.is_some_and(|(owner, name)| is_part(owner) && is_part(name)) && !Path::new(name).exists()
+    parts.is_some_and(|(owner, name)| is_repository_part(owner) && is_repository_part(name))
+        && !Path::new(name).exists()
+}
+
+fn is_repository_part(part: &str) -> bool {
+    part.starts_with(|one: char| one.is_ascii_alphanumeric())
+        && part
+            .chars()
+            .all(|one| one.is_ascii_alphanumeric() || "-_.".contains(one))
 }
 
 /// The models with these ids or aliases.

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::keys::NewKeyParts;
 use crate::output::print;
 use crate::system::{SystemClock, actor};
-use crate::{folder, hint};
+use crate::{beside, folder, hint};
 
 /// Creates a key if there is none, and hands it over.
 pub(crate) async fn greet(
@@ -23,8 +23,7 @@ pub(crate) async fn greet(
     base_url: &str,
     home: &HomeArgs,
 ) -> Result<(), Failure> {
-    let failed = |error| Failure::because("The store does not answer", error);
-    if !keys.list_keys().await.map_err(failed)?.is_empty() {
+    if !keys.list_keys().await.map_err(beside::failed)?.is_empty() {
         return Ok(());
     }
     let (text, key) = NewKeyParts::first().make(SystemClock.now_ms())?;
@@ -36,7 +35,11 @@ pub(crate) async fn greet(
     } else {
         Some(folder::write_first_key(&config.data, text.reveal())?)
     };
-    if !keys.add_first_key(key, &actor()).await.map_err(failed)? {
+    if !keys
+        .add_first_key(key, &actor())
+        .await
+        .map_err(beside::failed)?
+    {
         // Another process was first and hands over its own key.
         return file.map_or(Ok(()), |file| folder::remove_first_key(&file));
     }

@@ -81,21 +81,25 @@ pub(crate) fn place_rows(living: &[LivingWorker]) -> Vec<[String; 7]> {
     rows
 }
 
+/// One part of each served model, such as its engine, without repetitions.
+pub(crate) fn served_parts(models: &[ServedModel], part: fn(&ServedModel) -> &str) -> String {
+    let mut parts: Vec<&str> = models.iter().map(part).collect();
+    parts.dedup();
+    printable(&parts.join(","))
+}
+
 fn row(living: &LivingWorker) -> [String; HEADS.len()] {
     let worker = &living.worker;
-    let all = |part: fn(&ServedModel) -> &str| {
-        let mut parts: Vec<&str> = worker.models.iter().map(part).collect();
-        parts.dedup();
-        printable(&parts.join(","))
-    };
     [
         printable(&worker.id),
         printable(&worker.host),
         worker.state.name().to_owned(),
         printable(&worker.version),
-        all(|served| &served.model),
-        all(|served| &served.engine),
-        all(|served| served.device.as_deref().unwrap_or("auto")),
+        served_parts(&worker.models, |served| &served.model),
+        served_parts(&worker.models, |served| &served.engine),
+        served_parts(&worker.models, |served| {
+            served.device.as_deref().unwrap_or("auto")
+        }),
         format!("{}/{}", living.running, worker.slots),
         format!("{} s ago", living.seen_ms_ago / 1000),
     ]

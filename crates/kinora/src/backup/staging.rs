@@ -78,19 +78,20 @@ impl Staging {
 
     /// Syncs the contents of the folder, and renames it to its destination.
     pub(crate) fn publish(mut self) -> Result<PathBuf, Failure> {
-        // The order makes the rename a commit. Contents first: after a power loss the final name
-        // must not stand for a folder with holes. Then the rename, and at last the parent folder,
-        // which holds the name itself.
-        let publish = || {
-            sync_all_under(&self.folder)?;
-            fs::rename(&self.path, &self.to)?;
-            File::open(self.to.parent().unwrap_or(&self.to))?.sync_all()
-        };
-        publish().map_err(|error| {
+        self.move_into_place().map_err(|error| {
             Failure::because(format!("{} cannot be made", self.to.display()), error)
         })?;
         self.is_transient = false;
         Ok(self.to.clone())
+    }
+
+    fn move_into_place(&self) -> io::Result<()> {
+        // The order makes the rename a commit. Contents first: after a power loss the final name
+        // must not stand for a folder with holes. Then the rename, and at last the parent folder,
+        // which holds the name itself.
+        sync_all_under(&self.folder)?;
+        fs::rename(&self.path, &self.to)?;
+        File::open(self.to.parent().unwrap_or(&self.to))?.sync_all()
     }
 }
 

@@ -135,12 +135,11 @@ async fn model_for(service: &Service, args: &GenerateArgs) -> Result<String, Err
 }
 
 fn can(model: &Capabilities, args: &GenerateArgs) -> bool {
-    let count = |urls: &[String]| u32::try_from(urls.len()).unwrap_or(u32::MAX);
     let from_text = args.image.is_empty() && args.first_frame.is_none();
     (!args.draft || model.draft)
         && (args.seconds != Some(Seconds::Auto) || model.auto_duration)
-        && count(&args.image) <= model.reference_images_max
-        && count(&args.audio) <= model.reference_audios_max
+        && args.image.len() <= model.reference_images_max as usize
+        && args.audio.len() <= model.reference_audios_max as usize
         && (args.first_frame.is_none() || model.first_frame)
         && (args.last_frame.is_none() || model.last_frame)
         && (args.negative_prompt.is_none() || model.negative_prompt)

@@ -183,16 +183,10 @@ fn table(tasks: &[Video], width: Option<usize>) -> String {
 
 /// Leaves out columns until the prompts have room, and cuts the prompts.
 fn fit(rows: &mut [Vec<String>], width: usize) {
-    let room = |rows: &[Vec<String>]| {
-        let widths = widths(rows);
-        let others = widths.split_last().map_or(&[][..], |(_, others)| others);
-        let taken: usize = others.iter().map(|column| column + GAP.len()).sum();
-        width.saturating_sub(taken)
-    };
     // The id and the state stay in any case, and the prompt is what people recognise a task by.
     // What is dropped can be had by `kinora tasks show`.
     for spared in SPARED {
-        if room(rows) >= PROMPT_COLUMNS_MIN {
+        if prompt_columns(rows, width) >= PROMPT_COLUMNS_MIN {
             break;
         }
         let at = rows
@@ -204,10 +198,18 @@ fn fit(rows: &mut [Vec<String>], width: usize) {
             }
         }
     }
-    let room = room(rows).max(PROMPT_COLUMNS_MIN);
+    let room = prompt_columns(rows, width).max(PROMPT_COLUMNS_MIN);
     for prompt in rows.iter_mut().filter_map(|row| row.last_mut()) {
         *prompt = shortened(prompt, room);
     }
+}
+
+/// The columns that the others leave for the prompt, the last one.
+fn prompt_columns(rows: &[Vec<String>], width: usize) -> usize {
+    let widths = widths(rows);
+    let others = widths.split_last().map_or(&[][..], |(_, others)| others);
+    let taken: usize = others.iter().map(|column| column + GAP.len()).sum();
+    width.saturating_sub(taken)
 }
 
 fn row(task: &Video) -> Vec<String> {
@@ -233,7 +235,6 @@ fn status(task: &Video) -> String {
 
 /// Every known field of a task, one per line.
 fn details(task: &Video) -> String {
-    let time = |seconds: Option<u64>| seconds.map(|seconds| date(seconds * 1000) + " UTC");
     let rows = [
         ("id", Some(task.id.clone())),
         ("status", Some(status(task))),
@@ -251,10 +252,10 @@ fn details(task: &Video) -> String {
             "tasks before it",
             task.queue_position.map(|position| position.to_string()),
         ),
-        ("created", time(Some(task.created_at))),
-        ("started", time(task.started_at)),
-        ("finished", time(task.completed_at)),
-        ("kept until", time(task.expires_at)),
+        ("created", utc(Some(task.created_at))),
+        ("started", utc(task.started_at)),
+        ("finished", utc(task.completed_at)),
+        ("kept until", utc(task.expires_at)),
         ("engine", task.engine.clone()),
         (
             "sound",
@@ -274,6 +275,10 @@ fn details(task: &Video) -> String {
     let warnings = task.warnings.iter();
     rows.extend(warnings.map(|one| ["warning".to_owned(), printable(&one.message)]));
     aligned(&rows)
+}
+
+fn utc(seconds: Option<u64>) -> Option<String> {
+    seconds.map(|seconds| date(seconds * 1000) + " UTC")
 }
 
 /// The reason for a task's failure, in one line.

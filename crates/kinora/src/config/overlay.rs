@@ -162,16 +162,14 @@ fn is_service_link(rest: &str, value: &str) -> bool {
 
 /// Whether Kubernetes gives a Service a variable that ends so, with such a value.
 fn is_part(name: &str, value: &str) -> bool {
-    let is_address = || value.parse::<IpAddr>().is_ok();
-    let is_number = || value.parse::<u16>().is_ok();
     // The names are those of Docker's old container links, which Kubernetes still sets in every
     // container ("Accessing the Service" in its documentation), unless a pod has
     // `enableServiceLinks: false`.
     if name == "SERVICE_HOST" {
-        return is_address();
+        return is_address(value);
     }
     if name == "SERVICE_PORT" || name.starts_with("SERVICE_PORT_") {
-        return is_number();
+        return is_number(value);
     }
     let Some(port) = name.strip_prefix("PORT") else {
         return false;
@@ -187,11 +185,19 @@ fn is_part(name: &str, value: &str) -> bool {
     let fits = match words.next() {
         None => is_url(value),
         Some("PROTO") => PROTOCOLS.contains(&value),
-        Some("PORT") => is_number(),
-        Some("ADDR") => is_address(),
+        Some("PORT") => is_number(value),
+        Some("ADDR") => is_address(value),
         Some(_) => false,
     };
     number.is_some() && is_known && fits && words.next().is_none()
+}
+
+fn is_address(value: &str) -> bool {
+    value.parse::<IpAddr>().is_ok()
+}
+
+fn is_number(value: &str) -> bool {
+    value.parse::<u16>().is_ok()
 }
 
 fn is_url(value: &str) -> bool {

@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kinora_blobs::{BlobError, Reserve};
@@ -83,17 +83,13 @@ pub(super) fn file_system(folder: &Path) -> Finding {
     };
     // The kernel's type of this field differs between machines; the numbers fit into 32 bits.
     let magic = found.f_type as u64 & 0xffff_ffff;
-    let named = |list: &[(u64, &'static str)]| {
-        let entry = list.iter().find(|(number, _)| *number == magic);
-        entry.map(|(_, name)| *name)
-    };
-    if let Some(name) = named(NETWORK) {
+    if let Some(name) = named(NETWORK, magic) {
         return Finding::Bad(format!(
             "{shown} lies on {name}, over a network, where SQLite loses data; keep the data \
              folder on a disk of this machine"
         ));
     }
-    if let Some(name) = named(MEMORY) {
+    if let Some(name) = named(MEMORY, magic) {
         return Finding::Note(format!(
             "{shown} is {name}: all tasks and results are lost when this machine stops"
         ));
@@ -104,6 +100,12 @@ pub(super) fn file_system(folder: &Path) -> Finding {
         ));
     }
     Finding::Good(format!("a local one (type {magic:x})"))
+}
+
+/// The name of the file system with this number, if it is in the list.
+fn named(list: &[(u64, &'static str)], magic: u64) -> Option<&'static str> {
+    let entry = list.iter().find(|(number, _)| *number == magic);
+    entry.map(|(_, name)| *name)
 }
 
 /// Uses the service's own reserve: `bytes_min` is `quota.free_bytes_min`.
@@ -150,9 +152,13 @@ pub(super) fn quotas(config: &Config) -> Option<Finding> {
 
 /// Compares the quotas with the disk, in bytes; a quota of 0 is no bound.
 fn quotas_of(project_bytes: u64, all_bytes: u64, disk_bytes: u64) -> Finding {
-    let is_over = |bytes: u64| bytes == 0 || bytes > disk_bytes;
     let disk = format!("the {} MiB of the disk of the results", disk_bytes >> 20);
-    if is_over(project_bytes) && is_over(all_bytes) {
+    // 0 is no bound, so it is over every disk.
+    let quotas = [project_bytes, all_bytes];
+    if quotas
+        .iter()
+        .all(|bytes| *bytes == 0 || *bytes > disk_bytes)
+    {
         return Finding::Note(format!(
             "one project may fill {disk}, and then no project can submit: lower quota.project_bytes_max, or set it to \
              \"auto\""
@@ -171,25 +177,27 @@ fn quotas_of(project_bytes: u64, all_bytes: u64, disk_bytes: u64) -> Finding {
 /// The disks of results and of unfinished files, if they differ from that of the data folder.
 pub(super) fn elsewhere(config: &Config) -> Vec<(&'static str, Finding)> {
     let bytes_min = config.quota.free_bytes_min;
-    let other = |folder: &Path| {
-        let (folder, data) = (nearest_existing(folder)?, nearest_existing(&config.data)?);
-        is_another(&folder, &data).then_some(folder)
-    };
     let mut found = Vec::new();
     match kinora_blobs::root(&config.results_url()) {
         Ok(None) => found.push(("results in s3", bucket(config))),
         Ok(Some(results)) => {
-            if let Some(folder) = other(&results) {
+            if let Some(folder) = on_other_disk(config, &results) {
                 found.push(("results space", free_space(&folder, bytes_min)));
                 found.push(("results syncs", links_and_syncs(&folder)));
             }
         }
         Err(error) => found.push(("results", Finding::Bad(error.to_string()))),
     }
-    if let Some(folder) = other(&config.scratch_folder()) {
+    if let Some(folder) = on_other_disk(config, &config.scratch_folder()) {
         found.push(("scratch space", free_space(&folder, bytes_min)));
     }
     found
+}
+
+/// The nearest existing folder, if it is on another disk than the data folder.
+fn on_other_disk(config: &Config, folder: &Path) -> Option<PathBuf> {
+    let (folder, data) = (nearest_existing(folder)?, nearest_existing(&config.data)?);
+    is_another(&folder, &data).then_some(folder)
 }
 
 /// Whether the results' bucket stores, returns and removes a small object.
@@ -210,8 +218,9 @@ fn try_bucket(config: &Config) -> Result<(), BlobError> {
 
 /// Whether two folders are on different file systems.
 pub(super) fn is_another(one: &Path, other: &Path) -> bool {
-    let device = |folder| fs::metadata(folder).map(|found| found.dev()).ok();
-    device(one) != device(other)
+    let [one, other] =
+        [one, other].map(|folder| fs::metadata(folder).map(|found| found.dev()).ok());
+    one != other
 }
 
 /// Whether a file can be written, synced, linked to a second name and removed, as results are.

@@ -267,13 +267,17 @@ fn spec(shape: ClipShape) -> VideoSpec {
     }
 }
 
+/// The names "0", "1" and so on.
+fn names(count: u32) -> Vec<String> {
+    (0..count).map(|number| number.to_string()).collect()
+}
+
 /// References for a job: as many as the engine supports, up to two images and one sound.
 fn references(promises: Promises, size: Size) -> (Inputs, Materials) {
     let (images, audios) = (
         promises.features.reference_images_max.min(2),
         promises.features.reference_audios_max.min(1),
     );
-    let names = |count: u32| (0..count).map(|number| number.to_string()).collect();
     let inputs = Inputs::References {
         images: names(images),
         audios: names(audios),

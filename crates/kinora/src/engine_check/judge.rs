@@ -9,7 +9,7 @@ use kinora_engine::{Engine, Job, Materials, Planner};
 use super::cases::{Case, FRAMES_MIN, StoppedJobs};
 use super::watched::{Remark, Watched};
 use crate::failure::{Exit, Failure};
-use crate::output::print;
+use crate::output::{count, print};
 use crate::system;
 
 /// How long a check looks for a job that lasts long enough to be stopped.
@@ -144,18 +144,14 @@ impl<'a> Judge<'a> {
             0 => String::new(),
             number => format!("; {number} more were not tried"),
         };
-        let checks = |number: u32| match number {
-            1 => "1 check".to_owned(),
-            many => format!("{many} checks"),
-        };
         if self.broken > 0 {
-            let failed = checks(self.broken);
+            let failed = count(self.broken, "check");
             return Err(Failure::new(format!(
                 "{failed} failed, see above{left_out}"
             )));
         }
         if self.untested > 0 {
-            let untested = checks(self.untested);
+            let untested = count(self.untested, "check");
             let text = format!("Nothing is broken, but {untested} tested nothing, see above.");
             return Err(Failure::new(text).exit(Exit::Untested));
         }

@@ -32,7 +32,6 @@ pub(super) fn table(keys: &[ApiKey], now_ms: u64) -> String {
 /// A JSON array with one object per key, newest first. Times are in Unix seconds; `null` for a
 /// missing one, and for a limit that the configuration sets.
 pub(super) fn json(keys: &[ApiKey], now_ms: u64) -> String {
-    let seconds = |time_ms: Option<u64>| time_ms.map(|time_ms| time_ms / 1000);
     let all: Value = keys
         .iter()
         .map(|one| {
@@ -79,6 +78,10 @@ fn row(key: &ApiKey, now_ms: u64) -> [String; HEADS.len()] {
         key.unfinished_max
             .map_or_else(configured, |limit| limit.to_string()),
     ]
+}
+
+fn seconds(time_ms: Option<u64>) -> Option<u64> {
+    time_ms.map(|time_ms| time_ms / 1000)
 }
 
 fn state(key: &ApiKey, now_ms: u64) -> &'static str {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use kinora_blobs::folder::Folder;
 use kinora_blobs::sign::Secret;
-use kinora_blobs::{BlobStore, bulk};
+use kinora_blobs::{BlobError, BlobStore, bulk};
 use kinora_contract::{Clock, StoredFile, hex};
 use kinora_store::{COPIED_TABLES, COPIED_TASKS, CopiedRow, CopiedTable, Export};
 
@@ -300,14 +300,17 @@ async fn copy(
 
 /// Removes files of an earlier run whose tasks no longer exist.
 async fn remove_others(folder: &Path, keys: &HashSet<String>) -> Result<(), Failure> {
-    let failed = |error| Failure::because("The exported files cannot be listed", error);
     let url = folder.display().to_string();
     let own = kinora_blobs::open_beside(&url, &kinora_blobs::S3Options::default());
-    let own = own.map_err(failed)?;
-    for key in bulk::keys(&*own, "").await.map_err(failed)? {
+    let own = own.map_err(unlisted)?;
+    for key in bulk::keys(&*own, "").await.map_err(unlisted)? {
         if !keys.contains(&key) {
-            own.delete(&key).await.map_err(failed)?;
+            own.delete(&key).await.map_err(unlisted)?;
         }
     }
     Ok(())
+}
+
+fn unlisted(error: BlobError) -> Failure {
+    Failure::because("The exported files cannot be listed", error)
 }

@@ -219,10 +219,7 @@ impl Job<'_> {
     /// Reads every row back, and compares it with the export.
     async fn verify_rows(&self, store: &mut dyn Import) -> Result<(), Failure> {
         Progress::new().say("verifying the store");
-        let unread = |error| Failure::because("The store cannot be read back", error);
-        let found = store.read_back().await;
-        let mut found =
-            found.map_err(|error| Failure::because("The store cannot be read back", error))?;
+        let mut found = store.read_back().await.map_err(unread)?;
         for table in &COPIED_TABLES {
             // The store returns rows in the order of the export, so both are compared line by line
             // and neither is held in memory.
@@ -258,4 +255,8 @@ fn unanswered(error: BlobError) -> Failure {
 
 fn unstored(error: StoreError) -> Failure {
     Failure::because("The tasks could not be stored", error)
+}
+
+fn unread(error: impl std::fmt::Display) -> Failure {
+    Failure::because("The store cannot be read back", error)
 }

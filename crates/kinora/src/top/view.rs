@@ -3,12 +3,12 @@
 
 use std::io::{Read, Write};
 
-use kinora_store::{LivingWorker, Overview, RunningTask, ServedModel, SharedDevice};
+use kinora_store::{LivingWorker, Overview, RunningTask, SharedDevice};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 use tokio::sync::mpsc;
 
 use crate::output::{aligned, date, printable};
-use crate::workers::place_rows;
+use crate::workers::{place_rows, served_parts};
 
 /// Minimum number of lines for running tasks, however small the terminal is.
 const RUNNING_MIN: usize = 1;
@@ -124,47 +124,51 @@ fn workers(living: &[LivingWorker]) -> Vec<[String; 7]> {
     let mut rows = vec![heads.map(str::to_owned)];
     rows.extend(living.iter().map(|one| {
         let worker = &one.worker;
-        let all = |part: fn(&ServedModel) -> &str| {
-            let mut parts: Vec<&str> = worker.models.iter().map(part).collect();
-            parts.dedup();
-            printable(&parts.join(","))
-        };
         [
             printable(&worker.id),
             printable(&worker.host),
             worker.state.name().to_owned(),
             format!("{}/{}", one.running, worker.slots),
             format!("{} s ago", one.seen_ms_ago / 1000),
-            all(|served| &served.engine),
-            all(|served| served.device.as_deref().unwrap_or("auto")),
+            served_parts(&worker.models, |served| &served.engine),
+            served_parts(&worker.models, |served| {
+                served.device.as_deref().unwrap_or("auto")
+            }),
         ]
     }));
     rows
 }
 
+/// A shared device, with the engines that are loaded on it.
+fn device_row(one: &LivingWorker, device: &SharedDevice) -> [String; 5] {
+    let there = device.engines.iter().filter(|one| one.state.is_there());
+    let there = there.map(|one| format!("{} ({})", one.engine, one.state.name()));
+    let there: Vec<String> = there.collect();
+    let loaded = if there.is_empty() {
+        "-".to_owned()
+    } else {
+        printable(&there.join(", "))
+    };
+    [
+        printable(&device.name),
+        printable(&one.worker.id),
+        format!("{}/{}", device.used_megabytes(), device.memory_megabytes),
+        device.swaps.to_string(),
+        loaded,
+    ]
+}
+
 /// The devices that engines share.
 fn devices(living: &[LivingWorker]) -> Vec<[String; 5]> {
     let heads = ["DEVICE", "WORKER", "MEGABYTES", "SWAPS", "LOADED"];
-    let row = |one: &LivingWorker, device: &SharedDevice| {
-        let there = device.engines.iter().filter(|one| one.state.is_there());
-        let there = there.map(|one| format!("{} ({})", one.engine, one.state.name()));
-        let there: Vec<String> = there.collect();
-        let loaded = if there.is_empty() {
-            "-".to_owned()
-        } else {
-            printable(&there.join(", "))
-        };
-        [
-            printable(&device.name),
-            printable(&one.worker.id),
-            format!("{}/{}", device.used_megabytes(), device.memory_megabytes),
-            device.swaps.to_string(),
-            loaded,
-        ]
-    };
     let mut rows = vec![heads.map(str::to_owned)];
     for one in living {
-        rows.extend(one.worker.devices.iter().map(|device| row(one, device)));
+        rows.extend(
+            one.worker
+                .devices
+                .iter()
+                .map(|device| device_row(one, device)),
+        );
     }
     rows
 }
@@ -303,7 +307,9 @@ impl Keys {
 #[cfg(test)]
 mod tests {
     use kinora_contract::TaskId;
-    use kinora_store::{Announcement, DeviceEngine, DeviceEngineState, ModelQueue, WorkerState};
+    use kinora_store::{
+        Announcement, DeviceEngine, DeviceEngineState, ModelQueue, ServedModel, WorkerState,
+    };
 
     use super::*;
 
