@@ -75,7 +75,7 @@ fn results(config: &Config, mode: ResultsMode) -> Result<PathBuf, Failure> {
         None if mode == ResultsMode::Reference => Ok(config.results_shown().into()),
         None => Err(Failure::new(format!(
             "The results are in {}, which this command cannot copy. Back up all but the results with `--results \
-             reference`, and keep the bucket by its own means: versions or replication.",
+             reference`, and protect the bucket with its own tools: versions or replication.",
             config.results_shown()
         ))),
     }
@@ -85,9 +85,9 @@ fn open(config: &Config, home: &HomeArgs) -> Result<Box<dyn BackupSource>, Failu
     let opened = kinora_store::open_source(&config.store_url());
     opened.map_err(|error| match error {
         OpenError::NotHere => Failure::new(
-            "The store is a PostgreSQL database, which PostgreSQL's own tools back up: `pg_dump` as it is at one \
-             moment, base backups with an archive of the WAL for any moment. Back up the results by the means of their \
-             place. `kinora export` writes both into a folder, for another store of any kind.",
+            "The store is a PostgreSQL database, which PostgreSQL's own tools back up: use `pg_dump`, or base backups \
+             with WAL archiving for point-in-time recovery. Back up the results with the tools of their store. \
+             `kinora export` writes both into a folder, for another store of any kind.",
         ),
         error => hint::not_opened(error, "serve", home),
     })
@@ -312,8 +312,8 @@ impl<'a> Taking<'a> {
                 .map(String::as_str)
                 .collect();
             return Err(Failure::new(format!(
-                "{} files of completed tasks are missing from the results, so that no backup of them would be \
-                 whole: {}{}. Put them back, or delete their tasks; `--results reference` backs up all but \
+                "{} files of completed tasks are missing from the results, so that a backup of them would be \
+                 incomplete: {}{}. Put them back, or delete their tasks; `--results reference` backs up all but \
                  the results.",
                 self.missing.len(),
                 named.join(", "),

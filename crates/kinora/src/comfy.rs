@@ -18,11 +18,10 @@ pub(crate) fn run(args: &ComfyArgs) -> Result<(), Failure> {
 
 fn import(args: &ComfyImportArgs) -> Result<(), Failure> {
     let path = args.workflow.display();
-    let because = |error: String| Failure::because(path.to_string(), error);
-    let bytes = fs::read(&args.workflow).map_err(|error| because(error.to_string()))?;
-    let workflow = Workflow::read(&bytes).map_err(|error| because(error.to_string()))?;
+    let bytes = fs::read(&args.workflow).map_err(|error| Failure::because(&path, error))?;
+    let workflow = Workflow::read(&bytes).map_err(|error| Failure::because(&path, error))?;
     // A service starts in another folder.
-    let whole = fs::canonicalize(&args.workflow).map_err(|error| because(error.to_string()))?;
+    let whole = fs::canonicalize(&args.workflow).map_err(|error| Failure::because(&path, error))?;
     let proposal = propose(&workflow);
     let name = name_of(&args.workflow);
     print(&format!(

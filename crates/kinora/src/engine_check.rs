@@ -65,9 +65,9 @@ fn settings(args: &EngineCheckArgs) -> Result<serde_json::Value, Failure> {
     let Some(path) = &args.settings else {
         return Ok(serde_json::json!({}));
     };
-    let unreadable = |error: String| Failure::because(path.display().to_string(), error);
-    let text = fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-    serde_json::from_slice(&text).map_err(|error| unreadable(error.to_string()))
+    let shown = path.display();
+    let text = fs::read(path).map_err(|error| Failure::because(&shown, error))?;
+    serde_json::from_slice(&text).map_err(|error| Failure::because(&shown, error))
 }
 
 fn introduction(

@@ -26,10 +26,11 @@ fn shown() -> Command {
 /// Writes a page for each command, and prints the folder.
 pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
     let folder = &args.folder;
-    let failed =
-        |error| Failure::because(format!("{} cannot be written to", folder.display()), error);
-    std::fs::create_dir_all(folder).map_err(failed)?;
-    clap_mangen::generate_to(Cli::command(), folder).map_err(failed)?;
+    std::fs::create_dir_all(folder)
+        .and_then(|()| clap_mangen::generate_to(Cli::command(), folder))
+        .map_err(|error| {
+            Failure::because(format!("{} cannot be written to", folder.display()), error)
+        })?;
     print(&format!("{}\n", folder.display()));
     Ok(())
 }

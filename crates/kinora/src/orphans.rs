@@ -21,8 +21,8 @@ pub(crate) fn run(args: &OrphansArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let Some(found) = look(&config, args.remove)? else {
         return Err(Failure::new(format!(
-            "Another store uses the results in {}: its mark {}* is there, so that the files of its tasks \
-             cannot be told from orphans. Give each store results of its own, or remove the mark of one that \
+            "Another store uses the results in {}: its mark {}* is there, and the files of its tasks \
+             look like orphans. Give each store results of its own, or remove the mark of one that \
              is gone.",
             config.results_shown(),
             kinora_store::MARKS

@@ -73,7 +73,7 @@ pub(crate) async fn follow(api: Api, mut known: SecretKey, secrets: Arc<dyn Secr
             api.signer.replace(&Secret::new(key.0));
             // Cached task objects contain result URLs that were signed with the old key.
             api.rendered.clear();
-            tracing::warn!("signing key replaced: result addresses of before have expired");
+            tracing::warn!("signing key replaced; earlier result addresses have expired");
         }
         tokio::time::sleep(FOLLOW_EVERY).await;
     }

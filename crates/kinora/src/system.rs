@@ -134,7 +134,7 @@ pub(crate) fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     SystemEntropy::default()
         .fill(&mut bytes)
-        .map_err(|error| Failure::because("The machine gave no random bytes", error))?;
+        .map_err(|error| Failure::because("The system returned no random bytes", error))?;
     Ok(bytes)
 }
 

@@ -136,7 +136,6 @@ impl Local {
     pub(super) fn start(config: Option<&Path>) -> Result<Self, Failure> {
         // A whole service and not its engine alone: --local then does exactly what a server does,
         // with all of its checks.
-        let failed = |error| Failure::because("A server could not be started", error);
         let name = format!(
             "kinora-local-{:016x}",
             u64::from_le_bytes(system::random()?)
@@ -145,12 +144,12 @@ impl Local {
         DirBuilder::new()
             .mode(0o700)
             .create(&folder)
-            .map_err(failed)?;
+            .map_err(unstarted)?;
         let server = command(&folder, config).and_then(|mut command| command.spawn());
         let server = server.map_err(|error| {
             // The folder is still empty.
             let _ = fs::remove_dir(&folder);
-            failed(error)
+            unstarted(error)
         })?;
         let mut local = Self {
             folder,
@@ -180,6 +179,10 @@ impl Drop for Local {
         let _ = self.server.wait();
         let _ = fs::remove_dir_all(&self.folder);
     }
+}
+
+fn unstarted(error: std::io::Error) -> Failure {
+    Failure::because("A server could not be started", error)
 }
 
 fn command(folder: &Path, config: Option<&Path>) -> std::io::Result<Command> {

@@ -90,9 +90,9 @@ impl Config {
     }
 
     fn placed(home: &HomeArgs, variables: &[(String, String)]) -> Result<Self, Failure> {
-        let is_named =
-            |(name, text): &&(String, String)| name == "KINORA_CONFIG" && !text.is_empty();
-        let named = variables.iter().find(is_named);
+        let named = variables
+            .iter()
+            .find(|(name, text)| name == "KINORA_CONFIG" && !text.is_empty());
         let path = home
             .config
             .clone()
@@ -231,13 +231,16 @@ fn take_removed(settings: &mut Table) -> Vec<String> {
     let engines = settings.get_mut("engines").and_then(Value::as_array_mut);
     let engines = engines.into_iter().flatten();
     for engine in engines.filter_map(Value::as_table_mut) {
-        let text = |key| engine.get(key).and_then(Value::as_str).unwrap_or_default();
-        let name = text("name").to_owned();
-        if text("kind") == "storyboard" && engine.remove("threads").is_some() {
+        let name = text_of(engine, "name").to_owned();
+        if text_of(engine, "kind") == "storyboard" && engine.remove("threads").is_some() {
             names.push(format!("threads of the engine {name}"));
         }
     }
     names
+}
+
+fn text_of<'t>(engine: &'t Table, key: &str) -> &'t str {
+    engine.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Whether a variable sets a setting of an earlier version.

@@ -43,7 +43,7 @@ impl Config {
         // A token without an origin would be sent to every host that a file's URL names.
         if weights.has_token() && weights.token_origin.is_empty() {
             return Err(Failure::new(
-                "A token is set, but not who gets it: set weights.token_origin to the scheme and host of the \
+                "A token is set, but not its publisher: set weights.token_origin to the scheme and host of the \
                  publisher, such as https://hub.example.com.",
             ));
         }

@@ -58,12 +58,12 @@ pub(super) fn folder(data: &Path) -> Finding {
                 "{shown} is open to other users (mode {mode:o}) and belongs to another: run \
                  `chmod 700 {shown}` as its owner, or name a folder inside it with --data"
             )),
-            Err(error) => Finding::Bad(format!("{shown} cannot be looked at: {error}")),
+            Err(error) => Finding::Bad(format!("{shown} cannot be examined: {error}")),
         },
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Finding::Good(format!("the first `kinora serve` will create {shown}"))
         }
-        Err(error) => Finding::Bad(format!("{shown} cannot be looked at: {error}")),
+        Err(error) => Finding::Bad(format!("{shown} cannot be examined: {error}")),
     }
 }
 

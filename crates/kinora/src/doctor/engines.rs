@@ -181,7 +181,7 @@ fn findings(living: &[LivingWorker]) -> Vec<(&'static str, Finding)> {
             let error = place.last_error.as_deref().unwrap_or("unknown");
             let text = format!(
                 "{} of engine {} on {} is in quarantine after {} failures; the last one: {error}. \
-                 Its work goes elsewhere, and one task at a time tries it; mend or remove it",
+                 Other devices or servers do its work, and one task at a time tries it; repair or remove it",
                 place.name, place.engine, worker.host, place.failures
             );
             ("device or server", Finding::Bad(printable(&text)))

@@ -67,9 +67,7 @@ pub(super) fn exposed(key: &Path) -> Option<Finding> {
             "every user can read the key {shown} (mode {mode:o}): run `chmod 600 {shown}`"
         ))),
         Ok(_) => None,
-        Err(error) => Some(Finding::Bad(format!(
-            "{shown} cannot be looked at: {error}"
-        ))),
+        Err(error) => Some(Finding::Bad(format!("{shown} cannot be examined: {error}"))),
     }
 }
 

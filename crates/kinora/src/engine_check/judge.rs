@@ -198,9 +198,11 @@ impl<'a> Judge<'a> {
             let is_done = remark != Remark::DoneBeforeCancel
                 || matches!(checked, Err(CheckError::Untested(_)))
                 || begun.elapsed() > ENLARGE_LIMIT;
-            let makes =
-                |case: &Case| conformance::fingerprint(engine, &case.spec, &case.materials).is_ok();
-            if is_done || !jobs.enlarge(makes) {
+            let is_larger = !is_done
+                && jobs.enlarge(|case| {
+                    conformance::fingerprint(engine, &case.spec, &case.materials).is_ok()
+                });
+            if !is_larger {
                 break Verdict::new(checked, &remark);
             }
         };

@@ -59,10 +59,9 @@ fn row(key: &ApiKey, now_ms: u64) -> [String; HEADS.len()] {
     let used = key.last_used_at_ms;
     let key = &key.key;
     let models = key.models.as_ref();
-    let configured = || "as configured".to_owned();
     let per_minute = match key.requests_per_minute {
         Some(0) => "no limit".to_owned(),
-        limit => limit.map_or_else(configured, |limit| limit.to_string()),
+        limit => as_configured(limit),
     };
     [
         key.id.clone(),
@@ -75,9 +74,12 @@ fn row(key: &ApiKey, now_ms: u64) -> [String; HEADS.len()] {
         scopes.join(","),
         models.map_or_else(|| "all".to_owned(), |all| printable(&all.join(","))),
         per_minute,
-        key.unfinished_max
-            .map_or_else(configured, |limit| limit.to_string()),
+        as_configured(key.unfinished_max),
     ]
+}
+
+fn as_configured(limit: Option<u32>) -> String {
+    limit.map_or_else(|| "as configured".to_owned(), |limit| limit.to_string())
 }
 
 fn seconds(time_ms: Option<u64>) -> Option<u64> {

@@ -61,7 +61,7 @@ pub(super) fn run(args: &NamedArgs) -> Result<(), Failure> {
     match failures.first() {
         None => Ok(()),
         Some(first) => Err(Failure::new(format!(
-            "{} could not be had, see above",
+            "{} could not be downloaded, see above",
             count(u32::try_from(failures.len()).unwrap_or(u32::MAX), "file")
         ))
         .exit(first.kind())),
@@ -98,8 +98,8 @@ fn planned(file: &Weight, weights: &Weights) -> Result<Option<Source>, Failure> 
         }
         State::Odd { found, expected } => {
             return Err(Failure::new(format!(
-                "{path}: it has {found} bytes, and the configuration says {expected}. Remove the file to have it \
-                 downloaded, or correct its bytes and sha256 in the configuration."
+                "{path}: it has {found} bytes, and the configuration says {expected}. Remove the file to \
+                 download it again, or correct its bytes and sha256 in the configuration."
             )));
         }
         State::Unreadable(why) => return Err(Failure::new(format!("{path}: {why}."))),
@@ -108,7 +108,7 @@ fn planned(file: &Weight, weights: &Weights) -> Result<Option<Source>, Failure> 
     let source = file.source.as_ref().and_then(|one| Some((one, one.url()?)));
     let Some((source, url)) = source else {
         return Err(Failure::new(format!(
-            "{path}: the configuration does not say where it comes from. Put it there, or add its url under \
+            "{path}: the configuration has no source for it. Put the file there, or add its url under \
              [[engines.files]] (docs/models.md)."
         )));
     };

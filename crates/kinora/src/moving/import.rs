@@ -26,14 +26,15 @@ pub(crate) fn run(args: &ImportArgs) -> Result<(), Failure> {
     folder::refuse_unfinished_restore(&config.data)?;
     let manifest = Manifest::read(&args.source)?;
     beside::runtime()?.block_on(import(args, &config, &manifest))?;
-    print(&match args.json {
-        true => manifest.json(&args.source, &[]),
-        false => format!(
+    print(&if args.json {
+        manifest.json(&args.source, &[])
+    } else {
+        format!(
             "Imported {}; verified.\nUnfinished tasks run when the service starts, and idempotency keys, API keys and \
              result addresses go on working. Start it with the configuration that names this store:\n\n  {}\n",
             manifest.contents(),
             hint::command("serve", &args.home)
-        ),
+        )
     });
     Ok(())
 }
@@ -224,10 +225,6 @@ impl Job<'_> {
             // The store returns rows in the order of the export, so both are compared line by line
             // and neither is held in memory.
             let mut wanted = read_rows(self.folder, table)?;
-            let differs = || {
-                let name = table.name;
-                Failure::new(format!("The store differs from the export in its {name}."))
-            };
             loop {
                 let rows = found.rows(table).await.map_err(unread)?;
                 if rows.is_empty() {
@@ -237,12 +234,12 @@ impl Job<'_> {
                     let line = table.line(&row.map_err(unread)?);
                     let wanted = wanted.next().transpose()?.map(|row| table.line(&row));
                     if wanted != Some(line) {
-                        return Err(differs());
+                        return Err(differs(table));
                     }
                 }
             }
             if wanted.next().is_some() {
-                return Err(differs());
+                return Err(differs(table));
             }
         }
         Ok(())
@@ -259,4 +256,9 @@ fn unstored(error: StoreError) -> Failure {
 
 fn unread(error: impl std::fmt::Display) -> Failure {
     Failure::because("The store cannot be read back", error)
+}
+
+fn differs(table: &CopiedTable) -> Failure {
+    let name = table.name;
+    Failure::new(format!("The store differs from the export in its {name}."))
 }

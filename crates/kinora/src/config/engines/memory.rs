@@ -113,7 +113,7 @@ impl Placement {
     /// Reads the placement from an engine's table.
     pub(crate) fn from_engine(table: &Table) -> Self {
         let settings = table.get("settings");
-        let text = |key: &str| settings?.get(key)?.as_str();
+        let [offload, pipeline] = ["offload", "pipeline"].map(|key| settings?.get(key)?.as_str());
         let layers = settings.and_then(|settings| {
             settings
                 .get("offload_options")?
@@ -121,7 +121,7 @@ impl Placement {
                 .as_str()
         });
         Self {
-            offload: match (text("offload"), layers) {
+            offload: match (offload, layers) {
                 (Some("sequential"), _) | (Some("group"), Some("leaf_level")) => Offload::Layers,
                 // Groups of blocks need less than the parts, by their number.
                 (Some("model" | "group"), _) => Offload::Model,
@@ -130,9 +130,7 @@ impl Placement {
             tiles: settings
                 .and_then(|settings| settings.get("vae_tiling")?.as_bool())
                 .unwrap_or(false),
-            has_layers: !text("pipeline")
-                .unwrap_or_default()
-                .ends_with("ModularPipeline"),
+            has_layers: !pipeline.unwrap_or_default().ends_with("ModularPipeline"),
         }
     }
 
