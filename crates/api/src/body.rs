@@ -2,19 +2,17 @@
 //! compressed bodies and character sets other than UTF-8.
 
 use axum::body::Body;
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use kinora_contract::ErrorCode;
-use kinora_contract::limits::BODY_BYTES_MAX;
+use kinora_contract::limits::{BODY_BYTES_MAX, FORM_PARTS_MAX};
 use kinora_contract::request::json_fields;
+use kinora_contract::{ErrorCode, Form};
 use serde_json::{Map, Value};
 
-use crate::buffers::Full;
 use crate::error::ApiError;
-use crate::header_value::check_charset;
 use crate::listen::is_too_slow;
-use crate::multipart;
+use crate::memory::Full;
 
 /// Reads the fields of a JSON or form request.
 pub(crate) async fn fields(
@@ -30,7 +28,7 @@ pub(crate) async fn fields(
         }
         MediaType::Form { boundary } => {
             let body = read(headers, body, ErrorCode::MalformedBody).await?;
-            multipart::fields(body, boundary).await
+            form_fields(body, boundary).await
         }
     }
 }
@@ -107,4 +105,188 @@ async fn read(headers: &HeaderMap, body: Body, incomplete: ErrorCode) -> Result<
 fn too_large() -> ApiError {
     let message = format!("The body is larger than {BODY_BYTES_MAX} bytes.");
     ApiError::new(ErrorCode::RequestTooLarge, message)
+}
+
+/// Maximum length quoted of a part's name, which may be nearly as long as the body.
+const NAME_CHARS_SHOWN: usize = 64;
+
+/// Reads the fields of a whole body with parts separated by `boundary`.
+async fn form_fields(body: Bytes, boundary: String) -> Result<Map<String, Value>, ApiError> {
+    let whole = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(body)]);
+    let mut parts = multer::Multipart::new(whole, boundary);
+    let mut form = Form::default();
+    let mut count = 0;
+    while let Some(part) = parts.next_field().await.map_err(|_| malformed())? {
+        count += 1;
+        if count > FORM_PARTS_MAX {
+            let message = format!("The form has more than {FORM_PARTS_MAX} parts.");
+            return Err(ApiError::new(ErrorCode::InvalidValue, message));
+        }
+        let name = part.name().ok_or_else(malformed)?.to_owned();
+        let shown: String = name.chars().take(NAME_CHARS_SHOWN).collect();
+        check_part(part.headers(), &shown)?;
+        let bytes = part.bytes().await.map_err(|_| malformed())?;
+        let text = String::from_utf8(bytes.into()).map_err(|_| {
+            let message = format!("'{shown}' is not valid UTF-8.");
+            ApiError::of(ErrorCode::InvalidValue, &shown, message)
+        })?;
+        form.push(&name, text)?;
+    }
+    Ok(form.into_fields())
+}
+
+/// Refuses a file, and text that is not plain UTF-8.
+fn check_part(headers: &HeaderMap, name: &str) -> Result<(), ApiError> {
+    let disposition = parameters(&text_of(headers, &header::CONTENT_DISPOSITION));
+    // `filename*` is the same name in the encoding of RFC 8187.
+    if disposition
+        .iter()
+        .any(|(name, _)| matches!(name.as_str(), "filename" | "filename*"))
+    {
+        let message = format!("'{name}' is a file; give reference material as a URL.");
+        let code = ErrorCode::FileUploadUnsupported;
+        return Err(ApiError::of(code, name, message));
+    }
+    check_charset(&text_of(headers, &header::CONTENT_TYPE), name)?;
+    let transfer = text_of(headers, &TRANSFER_ENCODING);
+    let plain = ["", "7bit", "8bit", "binary"];
+    if plain.iter().any(|one| transfer.eq_ignore_ascii_case(one)) {
+        return Ok(());
+    }
+    let message = format!("'{name}' has a transfer encoding; send its text as it is.");
+    Err(ApiError::of(ErrorCode::UnsupportedEncoding, name, message))
+}
+
+/// A mail header, deprecated in forms (RFC 7578, 4.7).
+const TRANSFER_ENCODING: HeaderName = HeaderName::from_static("content-transfer-encoding");
+
+/// The value of a header, empty if absent. File names may contain non-ASCII bytes.
+fn text_of(headers: &HeaderMap, name: &HeaderName) -> String {
+    let value = headers.get(name).map_or(&b""[..], |value| value.as_bytes());
+    String::from_utf8_lossy(value).trim().to_owned()
+}
+
+fn malformed() -> ApiError {
+    let message = "The multipart body is malformed or incomplete.";
+    ApiError::new(ErrorCode::MalformedBody, message)
+}
+
+/// Name (in lower case) and value (unquoted) of each parameter, in the order sent.
+fn parameters(value: &str) -> Vec<(String, String)> {
+    let pieces = split(value).into_iter().skip(1);
+    pieces
+        .filter_map(|piece| {
+            let (name, value) = piece.split_once('=')?;
+            Some((name.trim().to_ascii_lowercase(), unquoted(value.trim())))
+        })
+        .collect()
+}
+
+/// Splits at semicolons outside quotes.
+fn split(value: &str) -> Vec<&str> {
+    let (mut quoted, mut escaped, mut start) = (false, false, 0);
+    let mut pieces = Vec::new();
+    for (at, byte) in value.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b';' if !quoted => {
+                pieces.push(&value[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    pieces.push(&value[start..]);
+    pieces
+}
+
+fn unquoted(value: &str) -> String {
+    let inner = value
+        .strip_prefix('"')
+        .and_then(|open| open.strip_suffix('"'));
+    let Some(inner) = inner else {
+        return value.to_owned();
+    };
+    let mut text = String::with_capacity(inner.len());
+    let mut escaped = false;
+    for char in inner.chars() {
+        escaped = char == '\\' && !escaped;
+        if !escaped {
+            text.push(char);
+        }
+    }
+    text
+}
+
+/// Refuses character sets other than UTF-8 and its subset ASCII; the error names `param`.
+fn check_charset(content_type: &str, param: &str) -> Result<(), ApiError> {
+    let known = ["utf-8", "utf8", "us-ascii", "ascii"];
+    let all = parameters(content_type);
+    let mut charsets = all.iter().filter(|(name, _)| name == "charset");
+    if charsets.all(|(_, charset)| known.iter().any(|one| charset.eq_ignore_ascii_case(one))) {
+        return Ok(());
+    }
+    let message = "The character set is not supported; send UTF-8.";
+    Err(ApiError::of(ErrorCode::UnsupportedEncoding, param, message))
+}
+
+#[cfg(test)]
+mod multipart_tests {
+    use axum::response::IntoResponse;
+    use http_body_util::BodyExt;
+    use kinora_contract::SubmitRequest;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn p15_a_refusal_quotes_only_the_beginning_of_a_long_name() {
+        let name = "n".repeat(100_000);
+        for (headers, text, code) in [
+            ("; filename=\"a\"", &b"x"[..], "file_upload_unsupported"),
+            (
+                "\r\ncontent-type: text/plain; charset=utf-16",
+                b"x",
+                "unsupported_encoding",
+            ),
+            ("", b"\xff", "invalid_value"),
+            ("", b"x", "unknown_parameter"),
+        ] {
+            let head = "--b\r\ncontent-disposition: form-data";
+            let head = format!("{head}; name=\"{name}\"{headers}");
+            let body = [head.as_bytes(), b"\r\n\r\n", text, b"\r\n--b--\r\n"].concat();
+            let read = fields(body.into(), "b".to_owned()).await;
+            let read = read.and_then(|sent| Ok(SubmitRequest::from_fields(sent)?));
+            let answer = read.unwrap_err().into_response().into_body();
+            let answer = answer.collect().await.unwrap().to_bytes();
+            let answer = String::from_utf8(answer.to_vec()).unwrap();
+            assert!(answer.contains(code), "{code}: {answer:.300}");
+            assert!(answer.len() < 1_000, "{code}: {} bytes", answer.len());
+        }
+    }
+}
+
+#[cfg(test)]
+mod header_value_tests {
+    use super::*;
+
+    #[test]
+    fn quotes_hide_semicolons_and_names_have_no_case() {
+        let pairs = |value| {
+            let read = parameters(value).into_iter();
+            read.map(|(name, value)| format!("{name}={value}"))
+                .collect::<Vec<_>>()
+        };
+        assert!(pairs("application/json").is_empty());
+        assert_eq!(pairs("a/b; Charset=UTF-8"), ["charset=UTF-8"]);
+        let named = r#"form-data; name="a; filename=b"; FileName*=UTF-8''c.png"#;
+        assert_eq!(
+            pairs(named),
+            ["name=a; filename=b", "filename*=UTF-8''c.png"]
+        );
+        assert_eq!(pairs(r#"x; name="a\"; b\\""#), [r#"name=a"; b\"#]);
+        assert_eq!(pairs("x;;=; name"), ["="]);
+        assert_eq!(pairs("x; é=\"ü"), ["é=\"ü"]);
+    }
 }

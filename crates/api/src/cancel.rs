@@ -4,12 +4,11 @@ use axum::extract::State;
 use kinora_contract::{ErrorCode, FailureCode, VideoObject};
 use kinora_store::Cancellation;
 
-use crate::auth::Writer;
 use crate::error::ApiError;
-use crate::path_id::PathId;
+use crate::extract::{PathId, Writer};
 use crate::refusals::OfCancel;
+use crate::responses::Answer;
 use crate::state::SharedApi;
-use crate::wire::Answer;
 
 /// Cancel a video task.
 ///

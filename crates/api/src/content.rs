@@ -4,28 +4,27 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
-use axum::http::{Extensions, HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use kinora_blobs::sign::SignatureError;
-use kinora_blobs::{BlobError, ByteStream};
+use kinora_blobs::{BlobError, ByteStream, DirectLink};
 use kinora_contract::{ErrorCode, State as TaskState, StoredFile, Task, TaskId};
 use kinora_store::Scope;
 
-use crate::auth;
-use crate::conditional::{Condition, names};
+use crate::conditional::{Condition, Stretch, names, stretch};
 use crate::error::ApiError;
+use crate::extract::PathId;
 use crate::files::{KEEPABLE, Variant};
-use crate::path_id::PathId;
-use crate::prefer::{self, PREFERENCE_APPLIED};
-use crate::preview::preview;
-use crate::range::{Stretch, stretch};
-use crate::redirect::redirect;
+use crate::prefer::PREFERENCE_APPLIED;
 use crate::refusals::OfContent;
-use crate::security::MEDIA_POLICY;
+use crate::responses::MEDIA_POLICY;
 use crate::state::{Api, SharedApi};
+use crate::{extract, prefer};
 
 /// How soon a client should retry content that is not ready.
 const NOT_READY_RETRY_SECONDS: u64 = 2;
@@ -176,7 +175,7 @@ async fn find(
         let message = "Invalid result address; query the task for the current one.";
         return Err(ApiError::new(ErrorCode::InvalidApiKey, message));
     }
-    let found = match auth::authorize(api, headers, extensions, Scope::Read).await {
+    let found = match extract::authorize(api, headers, extensions, Scope::Read).await {
         Ok(key) => api.tasks.get(&key.key.project, id).await?,
         // A rate limit or an unavailable store must not become a final answer.
         Err(error) if address == Address::Expired && is_useless_key(&error) => None,
@@ -318,4 +317,70 @@ fn insert_text(headers: &mut HeaderMap, name: header::HeaderName, text: &str) {
     if let Ok(value) = HeaderValue::from_str(text) {
         headers.insert(name, value);
     }
+}
+
+/// Lifetime of the store's URL; shorter if the task expires earlier.
+const TTL_SECONDS_MAX: u64 = 300;
+/// The store uses other entity tags than we do: with ours, these conditions would fail or return
+/// the whole file.
+const CONDITIONS: [HeaderName; 3] = [header::IF_MATCH, header::IF_NONE_MATCH, header::IF_RANGE];
+
+/// The redirect to `file` in the store; `None` if the service must send the file itself.
+async fn redirect(
+    api: &Api,
+    task: &Task,
+    variant: Variant,
+    file: &StoredFile,
+    headers: &HeaderMap,
+) -> Result<Option<Response>, ApiError> {
+    let has_condition = CONDITIONS.iter().any(|name| headers.contains_key(name));
+    if !api.settings.redirects || has_condition {
+        return Ok(None);
+    }
+    let expires_at_ms = task.expires_at_ms.unwrap_or(u64::MAX);
+    let left = expires_at_ms.saturating_sub(api.clock.now_ms()) / 1000;
+    let link = DirectLink {
+        ttl: Duration::from_secs(left.clamp(1, TTL_SECONDS_MAX)),
+        media_type: variant.media_type(),
+        disposition: &variant.disposition(task.id),
+        cache_control: KEEPABLE,
+    };
+    let signed = api.blobs.direct_url(&file.key, &link).await;
+    let Some(url) = signed.map_err(|error| ApiError::storage(&error))? else {
+        return Ok(None);
+    };
+    let mut location =
+        HeaderValue::from_str(url.as_str()).map_err(|error| ApiError::internal(&error))?;
+    location.set_sensitive(true);
+    let no_store = HeaderValue::from_static("private, no-store");
+    let fields = [
+        (header::LOCATION, location),
+        (header::CACHE_CONTROL, no_store),
+    ];
+    Ok(Some(
+        (StatusCode::TEMPORARY_REDIRECT, fields).into_response(),
+    ))
+}
+
+/// The preview, if `variant` is the thumbnail and the task's run has one.
+async fn preview(api: &Api, task: &Task, variant: Variant) -> Result<Option<Response>, ApiError> {
+    if variant != Variant::Thumbnail || !matches!(task.state, TaskState::Running) {
+        return Ok(None);
+    }
+    Ok(api.tasks.preview(task.id).await?.map(respond))
+}
+
+fn respond(preview: Arc<[u8]>) -> Response {
+    let bytes = Bytes::from_owner(preview);
+    let mut response = Response::new(Body::from(bytes));
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_TYPE, Variant::Thumbnail.media_type()),
+        (header::CACHE_CONTROL, "no-store"),
+        (header::CONTENT_SECURITY_POLICY, MEDIA_POLICY),
+        (header::CONTENT_DISPOSITION, "inline"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
 }

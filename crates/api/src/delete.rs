@@ -4,12 +4,11 @@ use axum::extract::State;
 use kinora_contract::VideoDeleted;
 use kinora_store::{Chore, ChoreWork, Deletion};
 
-use crate::auth::Writer;
 use crate::error::ApiError;
-use crate::path_id::PathId;
+use crate::extract::{PathId, Writer};
 use crate::refusals::OfDelete;
+use crate::responses::Answer;
 use crate::state::{Api, SharedApi};
-use crate::wire::Answer;
 
 /// Delete a video task.
 ///

@@ -10,13 +10,12 @@ use kinora_contract::edit_call::{
     EditVideo, RemixVideo, edits_request, in_words_of_edits, remix_request,
 };
 
-use crate::auth::Writer;
 use crate::body;
 use crate::error::ApiError;
-use crate::path_id::PathId;
+use crate::extract::{PathId, Writer};
 use crate::refusals::{OfEdits, OfRemix};
 use crate::state::SharedApi;
-use crate::submit::{Endpoint, accept};
+use crate::submit::{Endpoint, create_task};
 
 /// The name of the endpoint in traces: method and route.
 const EDITS: &str = "POST /v1/videos/edits";
@@ -50,7 +49,7 @@ pub(crate) async fn edits(
         name: EDITS,
         source: None,
     };
-    let accepted = accept(&api, &key.key, &headers, &request, endpoint).await;
+    let accepted = create_task(&api, &key.key, &headers, &request, endpoint).await;
     accepted.map_err(|error| error.reworded(in_words_of_edits))
 }
 
@@ -85,6 +84,6 @@ pub(crate) async fn remix(
         name: REMIX,
         source: Some(id),
     };
-    let accepted = accept(&api, &key.key, &headers, &request, endpoint).await;
+    let accepted = create_task(&api, &key.key, &headers, &request, endpoint).await;
     accepted.map_err(|error| error.reworded(in_words_of_edits))
 }

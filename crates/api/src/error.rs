@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use kinora_contract::{ErrorCode, NoEntropy, Refusal};
 use kinora_store::StoreError;
 
-use crate::buffers::Full;
-use crate::wire::json_response;
+use crate::memory::Full;
+use crate::responses::json_response;
 
 /// How soon a client should retry while the store is unavailable.
 const STORAGE_RETRY_SECONDS: u64 = 2;

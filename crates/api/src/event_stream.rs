@@ -19,11 +19,9 @@ use kinora_contract::{ErrorCode, TaskId, UnixMs};
 use kinora_store::{Glance, NewKey};
 use tokio::time::{Sleep, sleep};
 
-use crate::buffers::Full;
 use crate::error::ApiError;
-use crate::event_id::{EventId, Told};
-use crate::gradual::Gradual;
-use crate::recently_told::RecentlyTold;
+use crate::event_id::{EventId, RecentlyTold, Told};
+use crate::memory::{Full, Gradual};
 use crate::state::{Api, SharedApi};
 use crate::watch::{KeyHold, Letter, Rendering, WaitPermit, Waiter};
 

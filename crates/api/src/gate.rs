@@ -7,8 +7,8 @@ use kinora_contract::limits::{POLICY_QUESTIONS_MAX, POLICY_QUESTIONS_PER_PROJECT
 use kinora_policy::{Policy, Subject, Verdict};
 use kinora_store::NewTask;
 
-use crate::buffers::Full;
 use crate::error::ApiError;
+use crate::memory::Full;
 use crate::turns::Turns;
 
 /// How soon a client should retry a request for which the policy service gave no answer.

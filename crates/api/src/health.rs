@@ -14,13 +14,13 @@ use utoipa::ToSchema;
 
 use crate::error::ApiError;
 use crate::refusals::{OfAlive, OfReady};
+use crate::responses::Answer;
 use crate::state::SharedApi;
-use crate::wire::Answer;
 
 /// Health status.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Health)]
-pub(crate) struct Sign {
+struct Sign {
     /// Always `ok`.
     #[schema(example = "ok")]
     status: &'static str,

@@ -12,14 +12,14 @@ use kinora_contract::{PageQuery, TaskId, VideoList, VideoObject, listed_bytes};
 use kinora_store::{Order, Page, PageRequest};
 use tokio::task::spawn_blocking;
 
-use crate::auth::Reader;
-use crate::buffers::{Buffers, Full, Held, Owner};
-use crate::context::SharedContext;
 use crate::error::ApiError;
+use crate::extract::Reader;
+use crate::memory::{Buffers, Full, Held, Owner};
+use crate::middleware::SharedContext;
 use crate::refusals::OfList;
 use crate::request_id::RequestId;
+use crate::responses::json_bytes;
 use crate::state::{Api, SharedApi};
-use crate::wire::json_bytes;
 
 /// How long a page waits for clients of its project to receive earlier pages.
 const ROOM_PATIENCE: Duration = Duration::from_secs(2);

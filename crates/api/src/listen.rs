@@ -2,16 +2,10 @@
 //! connections, their pace and their headers, and stops gracefully: requests in progress are
 //! answered. HTTP/1.1 only, in the clear or under TLS.
 
-mod addresses;
+mod admission;
 mod bodies;
-mod door;
-mod envelope_io;
 mod framing;
-mod guards;
-mod outlet;
 mod pace;
-mod plain;
-mod room;
 mod settings;
 mod stop;
 mod tls;
@@ -36,27 +30,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::buffers::{Buffers, Held, Owner};
 use crate::error::ApiError;
-use crate::frame::Front;
-use crate::gradual::Gradual;
-use crate::journal::Journal;
+use crate::memory::{BodyRoom, Buffers, Gradual, Held, Owner, Room, in_memory};
+use crate::middleware::{Front, Journal};
 use crate::proxies::TrustedProxies;
 use crate::rates::RateLimits;
 use crate::request_id::RequestIds;
-use addresses::{AddressPermit, Addresses};
-use bodies::{Holding, TimedBody};
-use door::Door;
-use envelope_io::EnvelopeIo;
-use outlet::Outlet;
+use admission::{AddressPermit, Addresses, Door};
+use bodies::{Holding, Outlet, TimedBody};
+use framing::EnvelopeIo;
 use pace::{Answering, Deadlines, PacedIo, Phase};
-use room::BodyRoom;
 use stop::{Connection, Connections};
 
 pub(crate) use bodies::is_too_slow;
-pub use guards::Guards;
-pub(crate) use room::Room;
-pub use settings::ListenSettings;
+pub use settings::{Guards, ListenSettings};
 pub use stop::Stop;
 pub use tls::{Tls, TlsError};
 
@@ -274,7 +261,7 @@ impl Service {
         let gradual = response.extensions_mut().remove::<Gradual>();
         let outlet = gradual.map(|gradual| Outlet::new(busy.clone(), gradual));
         let held = response.extensions_mut().remove::<Arc<Held>>();
-        if let Some(bytes) = room::in_memory(response.body()) {
+        if let Some(bytes) = in_memory(response.body()) {
             busy.must_be_taken(bytes);
         }
         response.map(|body| Holding::new(body, outlet, (busy, place, held)))
@@ -286,6 +273,6 @@ type Answered = (Arc<Answering>, Option<AddressPermit>, Option<Arc<Held>>);
 
 fn too_many_of(client: IpAddr) -> ApiError {
     tracing::debug!(%client, "request refused: too many from this address");
-    let error = ApiError::new(ErrorCode::RateLimitExceeded, door::ADDRESS_FULL);
-    error.retry_after(door::RETRY_SECONDS)
+    let error = ApiError::new(ErrorCode::RateLimitExceeded, admission::ADDRESS_FULL);
+    error.retry_after(admission::RETRY_SECONDS)
 }

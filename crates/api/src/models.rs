@@ -6,15 +6,15 @@ use kinora_store::ApiKey;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::auth::Reader;
 use crate::error::ApiError;
+use crate::extract::Reader;
 use crate::refusals::{OfModel, OfModels};
+use crate::responses::Answer;
 use crate::state::{Api, SharedApi};
-use crate::wire::Answer;
 
 /// A served model.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Model {
+struct Model {
     /// The identifier to send as `model`.
     #[schema(example = "kinora-a1")]
     id: String,
@@ -41,7 +41,7 @@ pub(crate) struct Model {
 
 /// The served models.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ModelList {
+struct ModelList {
     /// Always `list`.
     #[schema(example = "list")]
     object: &'static str,

@@ -1,14 +1,25 @@
 //! The OpenAPI document, generated from handlers and types and refined by the contract's tables.
 //! `docs/openapi.json` is its golden copy, so every change of the API shows up as a diff.
 
-mod exact;
-mod webhooks;
+use std::sync::{Arc, LazyLock};
 
-use kinora_contract::{Catalog, ErrorBody};
-use serde_json::Value;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get};
+use bytes::Bytes;
+use kinora_contract::webhook::{ID_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER};
+use kinora_contract::{Catalog, ErrorBody, hex};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use utoipa::OpenApi as _;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{OpenApi, Server};
+
+use crate::conditional::Condition;
+use crate::state::SharedApi;
+
+mod exact;
 
 /// The document's frame; paths and schemas come with the routes.
 #[derive(utoipa::OpenApi)]
@@ -46,6 +57,166 @@ pub(crate) fn text(described: OpenApi, catalog: &Catalog) -> String {
         Value::Null
     });
     exact::make_exact(&mut document, catalog);
-    webhooks::add(&mut document);
+    add_webhooks(&mut document);
     format!("{document:#}")
+}
+
+/// The route that serves the JSON document that `write` returns. Most processes are never asked for it, so it is written
+/// at the first request.
+pub(crate) fn route(write: impl FnOnce() -> String + Send + 'static) -> MethodRouter<SharedApi> {
+    let document = Arc::new(LazyLock::new(|| Document::new(write())));
+    get(async move |headers: HeaderMap| document.answer(&headers))
+}
+
+#[derive(Clone, Debug)]
+struct Document {
+    text: Bytes,
+    /// Includes its quotes, as in `"abc"`.
+    etag: String,
+}
+
+impl Document {
+    fn new(text: String) -> Self {
+        let digits = hex::text(&Sha256::digest(&text));
+        Self {
+            text: text.into(),
+            etag: format!("\"{digits}\""),
+        }
+    }
+
+    fn answer(&self, asked: &HeaderMap) -> Response {
+        let mut response = match Condition::of(asked, &self.etag).refused() {
+            None => {
+                let mut whole = Body::from(self.text.clone()).into_response();
+                let json = HeaderValue::from_static("application/json");
+                whole.headers_mut().insert(header::CONTENT_TYPE, json);
+                whole
+            }
+            Some(refused) if refused.status() != StatusCode::NOT_MODIFIED => return refused,
+            Some(not_modified) => not_modified,
+        };
+        // A new version of the service changes the document: clients revalidate, but download it
+        // once.
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        if let Ok(etag) = HeaderValue::from_str(&self.etag) {
+            headers.insert(header::ETAG, etag);
+        }
+        response
+    }
+}
+
+/// An event that ends a task.
+struct Event {
+    /// Its type, and its name in the document.
+    kind: &'static str,
+    /// The name of its schema.
+    schema: &'static str,
+    summary: &'static str,
+    description: &'static str,
+}
+
+const EVENTS: [Event; 2] = [
+    Event {
+        kind: "video.completed",
+        schema: "VideoCompletedEvent",
+        summary: "A video task is completed.",
+        description: "`data` is the task object of the moment of the attempt, with `result_url`.",
+    },
+    Event {
+        kind: "video.failed",
+        schema: "VideoFailedEvent",
+        summary: "A video task has failed.",
+        description: "`data` is the task object with `error`; a cancelled task has `error.code` `cancelled`.",
+    },
+];
+
+/// Adds the events to `document`, with the schemas of their bodies.
+fn add_webhooks(document: &mut Value) {
+    let posted = EVENTS.iter().map(|event| {
+        let post = json!({"post": operation(event)});
+        (event.kind.to_owned(), post)
+    });
+    document["webhooks"] = Value::Object(posted.collect::<Map<_, _>>());
+    for event in &EVENTS {
+        document["components"]["schemas"][event.schema] = schema(event);
+    }
+}
+
+fn operation(event: &Event) -> Value {
+    let reference = format!("#/components/schemas/{}", event.schema);
+    json!({
+        "tags": ["webhooks"],
+        "summary": event.summary,
+        "description": event.description,
+        "operationId": event.kind.replace('.', "_"),
+        // The signature proves the sender; it carries no API key.
+        "security": [],
+        "parameters": [
+            header(ID_HEADER, "The event's id, the same at each attempt at its delivery."),
+            header(TIMESTAMP_HEADER, "When this attempt was made, in Unix seconds."),
+            header(
+                SIGNATURE_HEADER,
+                "Signatures by Standard Webhooks, separated by spaces: `v1,` and the base64 of HMAC-SHA256.",
+            ),
+        ],
+        "requestBody": {
+            "required": true,
+            "content": {"application/json": {"schema": {"$ref": reference}}},
+        },
+        "responses": {
+            "2XX": {"description": "The event has arrived. The service does not read the body."},
+            "410": {"description": "The receiver is gone: the service disables the webhook."},
+            "default": {"description": "The service makes the delivery again later."},
+        },
+    })
+}
+
+fn header(name: &str, description: &str) -> Value {
+    json!({
+        "name": name, "in": "header", "required": true, "description": description,
+        "schema": {"type": "string"},
+    })
+}
+
+fn schema(event: &Event) -> Value {
+    json!({
+        "type": "object",
+        "description": format!("The event `{}`, in the form of OpenAI's.", event.kind),
+        "required": ["id", "object", "created_at", "type", "data"],
+        "properties": {
+            "id": {"type": "string", "description": "The event's id, also in `webhook-id`."},
+            "object": {"type": "string", "enum": ["event"], "description": "Always `event`."},
+            "created_at": {
+                "type": "integer", "format": "int64", "minimum": 0,
+                "description": "When the task ended, Unix seconds.",
+            },
+            "type": {"type": "string", "enum": [event.kind], "description": "What has happened."},
+            "data": {"$ref": "#/components/schemas/Video", "description": "The task."},
+        },
+    })
+}
+
+#[cfg(test)]
+mod document_tests {
+    use super::*;
+
+    #[test]
+    fn every_answer_is_the_same_bytes_and_a_known_document_is_not_sent_again() {
+        let document = Document::new("{}".to_owned());
+        let mut asked = HeaderMap::new();
+        let [first, second] = [(); 2].map(|()| document.answer(&asked));
+        assert_eq!(first.status(), StatusCode::OK);
+        let etag = first.headers()[header::ETAG].clone();
+        assert_eq!(second.headers()[header::ETAG], etag);
+        assert_eq!(first.headers()[header::CONTENT_TYPE], "application/json");
+
+        asked.insert(header::IF_NONE_MATCH, etag.clone());
+        let known = document.answer(&asked);
+        assert_eq!(known.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(known.headers()[header::ETAG], etag);
+        asked.insert(header::IF_MATCH, HeaderValue::from_static("\"other\""));
+        let other = document.answer(&asked);
+        assert_eq!(other.status(), StatusCode::PRECONDITION_FAILED);
+    }
 }

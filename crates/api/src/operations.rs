@@ -8,11 +8,11 @@ use kinora_store::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::auth::Operator;
 use crate::error::ApiError;
+use crate::extract::Operator;
 use crate::refusals::OfOperations;
+use crate::responses::Answer;
 use crate::state::SharedApi;
-use crate::wire::Answer;
 
 /// The state of the service at one moment.
 #[derive(Debug, Serialize, ToSchema)]

@@ -1,19 +1,24 @@
 //! `GET /v1/videos/{id}`: the current state of a task, or its next one. Never scans the store and
 //! never reads a file.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use kinora_contract::{Status, Task, VideoObject};
+use kinora_contract::{Status, Task, TaskId, VideoObject};
+use kinora_store::{Glance, NewKey};
+use tokio::time::timeout;
 
-use crate::auth::Reader;
 use crate::error::ApiError;
-use crate::path_id::PathId;
+use crate::extract::{PathId, Reader, unauthorized};
+use crate::prefer;
 use crate::prefer::PREFERENCE_APPLIED;
 use crate::refusals::OfRead;
-use crate::state::SharedApi;
-use crate::wire::json_bytes;
-use crate::{long_poll, prefer};
+use crate::responses::json_bytes;
+use crate::state::{Api, SharedApi};
+use crate::watch::{Subject, Waiter};
 
 /// How soon a client should poll again while the task is unfinished.
 const POLL_AFTER_MS: u64 = 1_000;
@@ -49,7 +54,7 @@ pub(crate) async fn read(
     let wait = prefer::wait(&headers);
     let (task, has_waited) = match wait {
         // Boxed: a wait would enlarge the future of every poll.
-        Some(wait) => Box::pin(long_poll::changed(&api, &key.key, id, wait)).await?,
+        Some(wait) => Box::pin(changed(&api, &key.key, id, wait)).await?,
         None => (api.polled_task(&key.key.project, id).await?, false),
     };
     let position = api.position(&task).await?;
@@ -73,4 +78,62 @@ fn poll_after_ms(task: &Task, position: Option<u64>) -> u64 {
     let ahead = position.unwrap_or(unknown);
     let wait = POLL_AFTER_MS.saturating_add(ahead.saturating_mul(POLL_AFTER_MS_PER_TASK_AHEAD));
     wait.min(POLL_AFTER_MS_MAX)
+}
+
+/// The task after its next change, or in its state after `wait`; and whether there was room to
+/// wait.
+async fn changed(
+    api: &Api,
+    key: &NewKey,
+    id: TaskId,
+    wait: Duration,
+) -> Result<(Arc<Task>, bool), ApiError> {
+    // Without room the answer comes at once: the client will ask again.
+    let Ok(_permit) = api.watch.waits.take(&key.id) else {
+        return Ok((api.own_task(&key.project, id).await?, false));
+    };
+    // Join before reading the task, so that no change is missed in between.
+    let subject = Subject::Task(id, key.project.as_str().into());
+    let waiter = api.watch.join(subject, &api.tasks, &api.stopping);
+    let task = api.own_task(&key.project, id).await?;
+    let before = Glance::of(&task);
+    if before.is_none_or(|before| before.has_ended()) {
+        return Ok((task, true));
+    }
+    let hold = api.watch.keys.hold(key.sha256, &api.keys, &api.clock);
+    let change = async {
+        tokio::select! {
+            biased;
+            () = hold.ended() => Err(unauthorized()),
+            changed = next_change(api, (&key.project, id), &waiter, before) => changed,
+        }
+    };
+    let task = match timeout(wait, change).await {
+        Ok(changed) => changed?,
+        Err(_) => api.own_task(&key.project, id).await?,
+    };
+    Ok((task, true))
+}
+
+/// Returns the task once its state differs from `before`, or the service stops.
+async fn next_change(
+    api: &Api,
+    (project, id): (&str, TaskId),
+    waiter: &Waiter,
+    before: Option<Glance>,
+) -> Result<Arc<Task>, ApiError> {
+    let mailbox = waiter.mailbox();
+    loop {
+        mailbox.moved().await;
+        let Some(letter) = mailbox.take() else {
+            return api.own_task(project, id).await;
+        };
+        let task = match letter.task {
+            Some(task) => task,
+            None => api.own_task(project, id).await?,
+        };
+        if Glance::of(&task) != before {
+            return Ok(task);
+        }
+    }
 }

@@ -10,11 +10,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::error::ApiError;
+use crate::extract::Writer;
 use crate::health::Health;
 use crate::state::{Api, SharedApi};
 use crate::{
     cancel, content, delete, edit, events, health, list, models, openapi, operations, read, studio,
-    submit, task_events, unsupported,
+    submit,
 };
 
 /// The routes in the OpenAPI document.
@@ -23,7 +24,7 @@ fn described() -> OpenApiRouter<SharedApi> {
         .routes(routes!(submit::submit, list::list))
         .routes(routes!(read::read, delete::delete))
         .routes(routes!(events::events))
-        .routes(routes!(task_events::task_events))
+        .routes(routes!(events::task_events))
         .routes(routes!(cancel::cancel))
         .routes(routes!(edit::edits))
         .routes(routes!(edit::remix))
@@ -39,12 +40,12 @@ fn described() -> OpenApiRouter<SharedApi> {
 pub fn router(api: Api) -> Router {
     let (routes, described) = described().split_for_parts();
     let catalog = api.catalog.clone();
-    let document = crate::document::route(move || openapi::text(described, &catalog));
+    let document = crate::openapi::route(move || openapi::text(described, &catalog));
     let routes = studio::mount(routes, api.settings.studio);
     routes
         .route("/openapi.json", document)
-        .route("/v1/videos/extensions", post(unsupported::operation))
-        .route("/v1/videos/characters", post(unsupported::operation))
+        .route("/v1/videos/extensions", post(unsupported))
+        .route("/v1/videos/characters", post(unsupported))
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(Arc::new(api))
@@ -73,5 +74,13 @@ async fn method_not_allowed() -> ApiError {
     ApiError::new(
         ErrorCode::MethodNotAllowed,
         "Method not allowed; see the Allow header.",
+    )
+}
+
+/// Refuses routes of OpenAI that this service does not offer: a clear error instead of a bare 404.
+async fn unsupported(Writer(_): Writer) -> ApiError {
+    ApiError::new(
+        ErrorCode::UnsupportedOperation,
+        "None of the served models supports this operation.",
     )
 }

@@ -15,9 +15,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::availability::Availability;
 use crate::error::ApiError;
-use crate::files::Variant;
+use crate::files::{LostFiles, Variant};
 use crate::gate::Gate;
-use crate::lost::LostFiles;
 use crate::rendered::Rendered;
 use crate::turns::Turns;
 use crate::watch::Watch;

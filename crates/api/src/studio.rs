@@ -1,19 +1,19 @@
 //! `/` and `/studio/…`: the web page of `kinora-pages`. A browser that asks `/` for HTML gets the
 //! page; other clients get a short JSON object that names the API, its document and the page.
 
+use axum::Router;
 use axum::body::Body;
 use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::any;
-use axum::{Router, routing::MethodRouter};
+use axum::routing::{MethodRouter, any};
 use kinora_pages::{File, POLICY};
 use serde::Serialize;
 
 use crate::conditional::Condition;
 use crate::error::ApiError;
-use crate::wire::Answer;
+use crate::responses::Answer;
 
 /// A new version of the service changes the page: browsers revalidate it, but download it once.
 const REVALIDATED: &str = "no-cache";

@@ -1,24 +1,29 @@
-//! `POST /v1/videos`: validates, stores and answers. The answer is sent once the task is on disk.
+//! `POST /v1/videos`: validates a request, stores its task and responds with it once it is on disk.
+//! The other endpoints that create tasks (`edit.rs`) join at [`create_task`].
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::Response;
-use kinora_contract::limits::RETRY_AFTER_SECONDS_MAX;
+use kinora_contract::limits::{
+    IDEMPOTENCY_HOURS, IDEMPOTENCY_KEY_CHARS_MAX, RETRY_AFTER_SECONDS_MAX,
+};
 use kinora_contract::validate::check_ports;
 use kinora_contract::{
-    ErrorCode, Intent, Status, Submission, SubmitRequest, Task, TaskId, VideoObject, VideoSpec,
-    lineage, validate,
+    ErrorCode, Intent, Status, Submission, SubmitRequest, Task, TaskId, TraceContext, UnixMs,
+    VideoObject, VideoSpec, lineage, validate,
 };
-use kinora_store::{Callback, Insertion, NewKey, NewTask, QueueBounds, Quota, RetryAfter};
+use kinora_store::{
+    Callback, Idempotency, Insertion, NewKey, NewTask, QueueBounds, Quota, RetryAfter,
+};
+use kinora_traces::{Kind, Span};
 
-use crate::auth::Writer;
+use crate::body;
 use crate::error::ApiError;
+use crate::extract::Writer;
 use crate::refusals::OfSubmit;
+use crate::responses::json_response;
 use crate::state::{Api, SharedApi};
-use crate::traced::Begun;
-use crate::wire::json_response;
-use crate::{body, idempotency};
 
 /// Header with a warning about an accepted task.
 const WARNING: &str = "x-kinora-warning";
@@ -63,10 +68,10 @@ pub(crate) async fn submit(
         name: SUBMIT,
         source: None,
     };
-    accept(&api, &key.key, &headers, &request, endpoint).await
+    create_task(&api, &key.key, &headers, &request, endpoint).await
 }
 
-/// An endpoint that accepts tasks.
+/// An endpoint that creates tasks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Endpoint {
     /// Its name in traces: method and route.
@@ -75,35 +80,42 @@ pub(crate) struct Endpoint {
     pub(crate) source: Option<TaskId>,
 }
 
-/// Makes a task of `request`, and answers with it; an identical request with the same
-/// `Idempotency-Key` gets the same task again.
-pub(crate) async fn accept(
+/// Creates a task from a request that has been read, and responds with it:
+///
+/// 1. Validate the request for its key, the models and the state of the service.
+/// 2. Check the operator's policy.
+/// 3. Insert the task. The store decides about the idempotency key, the queue and the quotas.
+/// 4. Respond with the task object.
+///
+/// An identical request with the same `Idempotency-Key` gets the same task again.
+pub(crate) async fn create_task(
     api: &Api,
     key: &NewKey,
     headers: &HeaderMap,
     request: &SubmitRequest,
     endpoint: Endpoint,
 ) -> Result<Response, ApiError> {
-    let idempotency = idempotency::of_request(headers, request)?;
-    let begun = Begun::now(api, headers, endpoint.name);
+    let idempotency = idempotency_of(headers, request)?;
+    let trace = SubmitTrace::begin(api, headers, endpoint.name);
 
-    // 1. Decide whether it may become a task. A refusal does not revoke an earlier answer: the same request was accepted,
-    //    and meanwhile its draft was deleted, say, or its model withdrawn.
-    let decided = new_task(api, key, request, endpoint.source).await;
-    let mut new = match (decided, &idempotency) {
-        (Ok(new), _) => new,
-        (Err(refusal), None) => return Err(refusal),
-        (Err(refusal), Some(idempotency)) => {
-            return match api.tasks.find_twin(&key.project, idempotency).await? {
-                Some(task) => replayed(api, &task).await,
-                None => Err(refusal),
-            };
+    let checked = async {
+        // 1. Validate.
+        let new = validate_task(api, key, request, endpoint.source).await?;
+        // 2. Check the policy. Last, because it asks another service, and may cost money.
+        if let Some(gate) = &api.gate {
+            gate.check(&new).await?;
         }
+        Ok(new)
+    };
+    let mut new = match checked.await {
+        Ok(new) => new,
+        Err(refusal) => return replay_or_refuse(api, key, idempotency.as_ref(), refusal).await,
     };
     new.idempotency = idempotency;
 
-    // 2. Store it. Whether the key is new, and the queue and the quotas have room, the store decides in the transaction.
-    let mut span = begun.span(api, &new);
+    // 3. Insert. Key, queue and quotas are checked in the transaction of the insertion: between a
+    //    check here and the insertion, another process could use up the same room.
+    let mut span = trace.span(api, &new);
     new.trace = span.context();
     let inserted = api.tasks.insert(new).await;
     if !matches!(inserted, Ok(Insertion::Inserted(_))) {
@@ -113,18 +125,35 @@ pub(crate) async fn accept(
     let insertion = inserted?;
     kinora_crash::point("api.before_answer");
 
-    // 3. Answer. The task is on disk: if the answer is lost, the client's retry finds it by its key.
-    let answered = answer(api, insertion).await;
-    if let Ok(response) = &answered {
+    // 4. Respond. The task is on disk: if the response is lost, the client's retry finds it by its key.
+    let responded = respond(api, insertion).await;
+    if let Ok(response) = &responded {
         let status = response.status().as_u16();
         span.set("http.response.status_code", u32::from(status));
     }
-    answered
+    responded
 }
 
-/// The task to store, if the request is valid, and its key, the service and the operator's policy
-/// allow it.
-async fn new_task(
+/// The response to a request that may not become a task now. A refusal does not revoke an earlier
+/// answer: the same request may have been accepted before, and its draft deleted since, say, or its
+/// model withdrawn. A client that retries because it lost that answer must get its task.
+async fn replay_or_refuse(
+    api: &Api,
+    key: &NewKey,
+    idempotency: Option<&Idempotency>,
+    refusal: ApiError,
+) -> Result<Response, ApiError> {
+    let Some(idempotency) = idempotency else {
+        return Err(refusal);
+    };
+    match api.tasks.find_twin(&key.project, idempotency).await? {
+        Some(task) => replayed_response(api, &task).await,
+        None => Err(refusal),
+    }
+}
+
+/// The task to store, if the request is valid, and its key and the service allow it.
+async fn validate_task(
     api: &Api,
     key: &NewKey,
     request: &SubmitRequest,
@@ -154,21 +183,17 @@ async fn new_task(
         callback_url,
         priority,
     } = submission;
-    let new = NewTask {
-        callback: callback(api, &key.project, callback_url).await?,
+    Ok(NewTask {
+        callback: find_callback(api, &key.project, callback_url).await?,
         id: api.new_task_id()?,
-        spec: spec(api, &key.project, intent).await?,
+        spec: resolve_spec(api, &key.project, intent).await?,
         project: key.project.clone(),
         metadata,
         priority,
         idempotency: None,
         trace: None,
         bounds,
-    };
-    if let Some(gate) = &api.gate {
-        gate.check(&new).await?;
-    }
-    Ok(new)
+    })
 }
 
 fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {
@@ -193,7 +218,7 @@ fn check_submits_allowed(bounds: QueueBounds) -> Result<(), ApiError> {
 
 /// The webhook to notify when the task ends, if the request names one. The project needs a secret
 /// that its receiver can verify with.
-async fn callback(
+async fn find_callback(
     api: &Api,
     project: &str,
     url: Option<String>,
@@ -214,7 +239,7 @@ async fn callback(
 }
 
 /// The complete spec; for a final or an edit it comes from an earlier task of the same project.
-async fn spec(api: &Api, project: &str, intent: Intent) -> Result<VideoSpec, ApiError> {
+async fn resolve_spec(api: &Api, project: &str, intent: Intent) -> Result<VideoSpec, ApiError> {
     let now_ms = api.clock.now_ms();
     match intent {
         Intent::New(spec) => Ok(*spec),
@@ -229,7 +254,7 @@ async fn spec(api: &Api, project: &str, intent: Intent) -> Result<VideoSpec, Api
     }
 }
 
-async fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
+async fn respond(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
     let full = |why: &str, RetryAfter { millis }: RetryAfter| {
         let seconds = millis.div_ceil(1000).clamp(1, RETRY_AFTER_SECONDS_MAX);
         let message = format!("{why} Send the request again in {seconds} s.");
@@ -238,9 +263,9 @@ async fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
     match insertion {
         Insertion::Inserted(task) => {
             tracing::info!(task = %task.id, model = task.spec.model, "task accepted");
-            accepted(api, &task).await
+            task_response(api, &task).await
         }
-        Insertion::Replayed(task) => replayed(api, &task).await,
+        Insertion::Replayed(task) => replayed_response(api, &task).await,
         Insertion::KeyReused => Err(ApiError::of(
             ErrorCode::IdempotencyKeyReused,
             "Idempotency-Key",
@@ -251,12 +276,12 @@ async fn answer(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
             "This project has reached its maximum of unfinished tasks.",
             after,
         ),
-        Insertion::QuotaFull(quota) => Err(over_quota(quota)),
+        Insertion::QuotaFull(quota) => Err(quota_refusal(quota)),
     }
 }
 
 /// Waiting helps only after days, so SDKs must not retry on their own.
-fn over_quota(quota: Quota) -> ApiError {
+fn quota_refusal(quota: Quota) -> ApiError {
     let message = match quota {
         Quota::Task => {
             let message = "This request takes more storage than a project may use here; send fewer references, or \
@@ -276,15 +301,15 @@ fn over_quota(quota: Quota) -> ApiError {
     ApiError::new(ErrorCode::StorageQuotaExceeded, message).final_answer()
 }
 
-/// The answer with the task of an earlier identical request.
-async fn replayed(api: &Api, task: &Task) -> Result<Response, ApiError> {
-    let mut response = accepted(api, task).await?;
+/// The response with the task of an earlier identical request.
+async fn replayed_response(api: &Api, task: &Task) -> Result<Response, ApiError> {
+    let mut response = task_response(api, task).await?;
     let headers = response.headers_mut();
     headers.insert("idempotent-replayed", HeaderValue::from_static("true"));
     Ok(response)
 }
 
-async fn accepted(api: &Api, task: &Task) -> Result<Response, ApiError> {
+async fn task_response(api: &Api, task: &Task) -> Result<Response, ApiError> {
     let mut response = json_response(StatusCode::OK, &api.object(task).await?);
     let waits = task.status() == Some(Status::Queued);
     if waits && !api.availability.serves(&task.spec.model).await {
@@ -292,4 +317,83 @@ async fn accepted(api: &Api, task: &Task) -> Result<Response, ApiError> {
         headers.insert(WARNING, HeaderValue::from_static(NOT_SERVED));
     }
     Ok(response)
+}
+
+const HEADER: &str = "Idempotency-Key";
+const BOUND_MS: u64 = IDEMPOTENCY_HOURS * 60 * 60 * 1000;
+
+/// The idempotency of a request that sends the header.
+fn idempotency_of(
+    headers: &HeaderMap,
+    request: &SubmitRequest,
+) -> Result<Option<Idempotency>, ApiError> {
+    let Some(key) = key(headers)? else {
+        return Ok(None);
+    };
+    let fingerprint = request.fingerprint()?;
+    Ok(Some(Idempotency {
+        key,
+        fingerprint,
+        bound_ms: BOUND_MS,
+    }))
+}
+
+/// The header's value: sent once, 1 to 255 visible ASCII characters.
+fn key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let mut all = headers.get_all(HEADER).iter();
+    let Some(value) = all.next() else {
+        return Ok(None);
+    };
+    let bytes = value.as_bytes();
+    let visible = bytes.iter().all(u8::is_ascii_graphic);
+    if all.next().is_some() || !visible || !(1..=IDEMPOTENCY_KEY_CHARS_MAX).contains(&bytes.len()) {
+        let message = format!(
+            "'{HEADER}' must be sent once, as 1 to {IDEMPOTENCY_KEY_CHARS_MAX} visible ASCII characters."
+        );
+        return Err(ApiError::of(ErrorCode::InvalidValue, HEADER, message));
+    }
+    Ok(Some(String::from_utf8_lossy(bytes).into_owned()))
+}
+
+/// W3C Trace Context (<https://www.w3.org/TR/trace-context/>).
+const TRACEPARENT: &str = "traceparent";
+
+/// A submit in progress.
+#[derive(Debug)]
+struct SubmitTrace {
+    name: &'static str,
+    caller: Option<TraceContext>,
+    begun_ms: UnixMs,
+}
+
+impl SubmitTrace {
+    /// Starts a span for `name`, method and route. An invalid header counts as absent, as the
+    /// specification requires.
+    fn begin(api: &Api, headers: &HeaderMap, name: &'static str) -> Self {
+        let mut sent = headers.get_all(TRACEPARENT).iter();
+        let only = sent.next().filter(|_| sent.next().is_none());
+        Self {
+            name,
+            caller: only.and_then(|value| value.to_str().ok()?.parse().ok()),
+            begun_ms: api.clock.now_ms(),
+        }
+    }
+
+    /// The submit's span, if its trace is recorded.
+    fn span(&self, api: &Api, new: &NewTask) -> Span {
+        let span = api
+            .tracer
+            .begin(self.name, new.id, self.caller, self.begun_ms);
+        if !span.is_recorded() {
+            return span;
+        }
+        let mut span = span.of_kind(Kind::Server);
+        if let Some((method, route)) = self.name.split_once(' ') {
+            span.set("http.request.method", method);
+            span.set("http.route", route);
+        }
+        span.set("kinora.task.id", new.id.to_string());
+        span.set("kinora.model", new.spec.model.clone());
+        span
+    }
 }

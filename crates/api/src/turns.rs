@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use crate::buffers::Full;
+use crate::memory::Full;
 
 /// Maximum number of pages read and written at a time.
 const PAGES: usize = 4;
@@ -33,14 +33,14 @@ struct Inner {
 
 /// A project's turn; dropping it ends it.
 #[derive(Debug)]
-pub(crate) struct Turn {
+struct Turn {
     _all: OwnedSemaphorePermit,
     _of_project: OwnTurn,
 }
 
 /// A project's own permit, before it competes with other projects.
 #[derive(Debug)]
-pub(crate) struct OwnTurn {
+struct OwnTurn {
     _permit: OwnedSemaphorePermit,
 }
 

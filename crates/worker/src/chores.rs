@@ -13,7 +13,7 @@ use kinora_store::{
 };
 
 use crate::drain::Shutdown;
-use crate::elsewhere::FailedRuns;
+use crate::finish::FailedRuns;
 use crate::maker::Maker;
 use crate::worker::Worker;
 
@@ -140,7 +140,7 @@ async fn call_off(worker: &Worker, chore: Chore) -> ChoreDone {
         // Not asked for.
         return chore.again(LONGEST_PAUSE_MS);
     };
-    if FailedRuns::read(ticket).is_some() {
+    if FailedRuns::from_ticket(ticket).is_some() {
         // Its last run has ended where it was.
         return chore.done();
     }

@@ -18,8 +18,7 @@ use crate::keeper::LeaseKeeper;
 use crate::lineup::{EngineSeat, Queue};
 use crate::room::Admission;
 use crate::run::run_task;
-use crate::short_slot::ShortSlot;
-use crate::slot::EnginePermits;
+use crate::slots::{EnginePermits, ShortSlot};
 use crate::start::is_settled;
 use crate::worker::Worker;
 

@@ -29,12 +29,10 @@ pub(crate) async fn clear(recorded: Recorded, run: &TaskRun<'_>) -> Result<Clear
     let Some(policy) = &run.worker.policy else {
         return Ok(Cleared(recorded));
     };
-    let judged = tokio::select! {
-        biased;
-        judged = judge(policy, &recorded, run) => judged,
-        stop = run.until_stop(None) => return Err(stop.into()),
-    };
-    match judged {
+    let verdict = run
+        .unless_stopped(None, judge(policy, &recorded, run))
+        .await?;
+    match verdict {
         Ok(Verdict::Allowed) => Ok(Cleared(recorded)),
         Ok(Verdict::Refused(reason)) => {
             tracing::info!("result refused by policy");

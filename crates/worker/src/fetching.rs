@@ -14,8 +14,7 @@ use tokio::task::JoinSet;
 use tracing::Instrument;
 
 use crate::drain::Shutdown;
-use crate::error::GatherError;
-use crate::fault::{is_ours, is_postponed, is_theirs};
+use crate::error::{GatherError, is_ours, is_postponed, is_theirs};
 use crate::host_failures::{AfterTry, HostFailures};
 use crate::metered::{self, Stage, timed};
 use crate::worker::Worker;

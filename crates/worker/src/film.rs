@@ -18,9 +18,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{RecordError, Stop, Unmade};
 use crate::prepare::OpenedReference;
-use crate::record::{Recorded, Staged};
+use crate::record::{Recorded, Staged, measured, seal};
 use crate::retry::retry_unavailable;
-use crate::seal::{measured, seal};
 use crate::task_run::TaskRun;
 
 /// Engines pass on a cancel within 2 s; one that does not must not hold its slot.
@@ -50,11 +49,9 @@ pub(crate) async fn film(order: FilmOrder, run: &TaskRun<'_>) -> Result<Recorded
     let (stop, films) = (stopped.0.clone(), run.worker.films.clone());
     let files = &run.worker.pools.files;
     let looking = files.run(move || look_into(order, &*films, &stop));
-    let recorded = tokio::select! {
-        biased;
-        looked = looking => looked.unwrap_or(Err(RecordError::Panicked))?,
-        stop = run.until_stop(Some(run.served.progress_timeout)) => return Err(stop.into()),
-    };
+    let silence_max = Some(run.served.progress_timeout);
+    let looked = run.unless_stopped(silence_max, looking).await?;
+    let recorded = looked.unwrap_or(Err(RecordError::Panicked))?;
     if spec.seconds == Seconds::Auto {
         // Lengths are in whole seconds; the exact length is measured on the file.
         let seconds = Seconds::Fixed(recorded.recording.info.duration_seconds.round() as u32);

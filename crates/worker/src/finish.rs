@@ -1,63 +1,247 @@
-//! The terminal state of a run, written once. If it cannot be written, the run's published files
-//! are removed. If the store's answer is lost, the state is looked up, never guessed.
+//! The fifth step of a run: its task completes, fails, or returns to the queue. The terminal state is
+//! written once; if the store's answer is lost, the state is looked up, never guessed. A run without
+//! a result removes the files that it may have published before another run can have the task.
+//!
+//! A failure that may be the fault of a place (a device or a server) sends the task to another place
+//! once, without losing an attempt; the failure at the second place is final. The list of failed
+//! places is stored with the task, as its ticket.
 
+use std::error::Error;
 use std::time::Duration;
 
-use kinora_contract::{Artifact, Failure, State};
-use kinora_store::{Lease, LeaseLost, StoreError};
+use kinora_contract::{Artifact, Failure, FailureCode, State};
+use kinora_engine::EngineError;
+use kinora_engine::places::{FailedJob, Places};
+use kinora_media::MediaError;
+use kinora_store::{Attempt, LeaseLost, Renewal, StoreError, WorkerState};
+use serde::{Deserialize, Serialize};
 
-use crate::drain::Shutdown;
+use crate::error::{PrepareError, RecordError, Stop, Unmade, is_engines_fault, is_ours};
 use crate::publish;
-use crate::worker::Worker;
+use crate::task_run::TaskRun;
 
-/// Stores the outcome; retries while the store is unavailable and the lease may still hold.
-pub(crate) async fn finish(
-    worker: &Worker,
-    lease: &Lease,
-    outcome: Result<Artifact, Failure>,
-    shutdown: &Shutdown,
-) {
-    if outcome.is_err() {
-        // Before the state: nothing refers to these files, now or later.
-        publish::withdraw(&*worker.blobs, lease).await;
+/// Pause between two calls that return a task to the queue: shorter than that between two sweeps,
+/// because a sweep that finds the lease expired counts the attempt.
+const RELEASE_AGAIN_EVERY: Duration = Duration::from_secs(1);
+/// First pause between two attempts to store an outcome; it doubles.
+const STORE_PAUSE_MIN: Duration = Duration::from_millis(200);
+/// Longest pause between two attempts to store an outcome.
+const STORE_PAUSE_MAX: Duration = Duration::from_secs(5);
+/// Maximum number of runs of one task whose processes reported themselves broken; then the task is
+/// taken for the cause.
+const BROKEN_RUNS_MAX: u32 = 3;
+/// Maximum number of failed runs at one place while another worker could run the task: with the
+/// growing pauses of a place, about half an hour.
+const FAILED_RUNS_MAX: u32 = 30;
+
+impl TaskRun<'_> {
+    /// Ends the run. The cases, in the order of the steps that lead to them:
+    ///
+    /// | result | the task |
+    /// |---|---|
+    /// | preparation failed | waits for its references, runs again, or fails |
+    /// | engine, recording or publication failed | runs again, perhaps elsewhere, or fails |
+    /// | refused by policy | fails |
+    /// | stopped: no progress | as if the engine had failed |
+    /// | stopped: lease lost | belongs to another run, or has ended |
+    /// | stopped: otherwise | returns to the queue |
+    /// | published | completes |
+    pub(crate) async fn finish(self, result: Result<Artifact, Unmade>) {
+        let worker = self.worker;
+        match result {
+            Ok(artifact) => {
+                self.control.place.succeeded();
+                self.store_outcome(Ok(artifact)).await;
+                worker.backoff.note_success();
+            }
+            Err(Unmade::Unprepared { error, failure }) => {
+                self.end_unprepared(&error, failure).await
+            }
+            Err(Unmade::Failed(error)) => self.end_failed(&error).await,
+            Err(Unmade::Refused(failure)) => {
+                // The place has made a video: what the policy thinks of it is not its fault.
+                self.control.place.succeeded();
+                self.store_outcome(Err(failure)).await;
+            }
+            Err(Unmade::Stopped(stop)) => self.end_stopped(stop).await,
+        }
     }
-    kinora_crash::point("worker.before_finish");
-    let completed = outcome.is_ok();
-    let mut pause = Duration::from_millis(200);
-    loop {
-        match write(worker, lease, &outcome).await {
-            Ok(Attempted::Stands) => {
-                kinora_crash::point("worker.finished");
-                tracing::info!(completed, "task finished");
-                return;
+
+    /// Ends a run that failed before its engine started.
+    async fn end_unprepared(mut self, error: &PrepareError, failure: Failure) {
+        self.span.fail(failure.code.clone());
+        if error.is_missing() {
+            self.release_for_references().await;
+        } else if is_ours(error) {
+            self.release_after_fault(error).await;
+        } else if error.is_lost() && self.has_attempts_left() {
+            self.release_after_crash(error).await;
+        } else {
+            error.log();
+            self.store_outcome(Err(failure)).await;
+        }
+    }
+
+    /// Ends a run whose engine, recording or publication failed.
+    async fn end_failed(mut self, error: &RecordError) {
+        self.span.fail(error.code().as_str());
+        if is_ours(error) {
+            return self.release_after_fault(error).await;
+        }
+        let blame = Blame::of(error);
+        match blame {
+            Blame::NoPlace => {
+                tracing::warn!(%error, "no place for the task; task requeued");
+                self.withdraw().await;
+                self.release(Attempt::Forgiven).await;
             }
-            Ok(Attempted::Unwanted(how)) => {
-                tracing::info!(%how, "result discarded: lease lost");
-                publish::withdraw(&*worker.blobs, lease).await;
-                return;
+            Blame::Crash if self.has_attempts_left() => {
+                if let Some(next) = self.next_elsewhere(blame, &error.to_string()).await {
+                    self.store_failed_runs(&next).await;
+                }
+                self.release_after_crash(error).await;
             }
-            Err(error @ StoreError::Corrupt(_)) => {
-                tracing::error!(%error, "task outcome not stored; lease will expire");
-                return;
+            _ => match self.next_elsewhere(blame, &error.to_string()).await {
+                Some(next) => self.release_for_another_place(error, &next).await,
+                None => self.store_outcome(Err(public_failure(error))).await,
+            },
+        }
+    }
+
+    /// Ends a run that had to stop.
+    async fn end_stopped(mut self, stop: Stop) {
+        tracing::info!(?stop, "run stopped");
+        self.span.fail(stop.code());
+        match stop {
+            Stop::Lost(_) => self.withdraw().await,
+            Stop::Stalled => {
+                let error = EngineError::JobFailed {
+                    code: FailureCode::GenerationTimeout,
+                    cause: "the engine made no progress for too long".to_owned(),
+                };
+                self.end_failed(&error.into()).await;
             }
-            Err(error) => {
-                tracing::warn!(%error, ?pause, "task outcome not stored; retrying");
+            Stop::RanOut => {
+                self.withdraw().await;
+                self.release(Attempt::Forgiven).await;
+            }
+            Stop::Shutdown => {
+                self.withdraw().await;
+                self.release_once(Attempt::Forgiven).await;
             }
         }
-        tokio::select! {
-            biased;
-            () = tokio::time::sleep(pause) => {}
-            () = shutdown.at_once() => {
-                // Keep the files: the last try may have been written after all.
-                tracing::warn!("stopped before the task outcome was stored; the task will run again");
-                return;
-            }
-        }
-        pause = (pause * 2).min(Duration::from_secs(5));
     }
 }
 
-/// Result of one attempt to write an outcome.
+/// The ways back to the queue. Files are withdrawn before the release: after it, another worker may
+/// hold the task.
+impl TaskRun<'_> {
+    /// Returns the task to the queue because the process that worked for it crashed; the attempt
+    /// counts, so that a task that crashes every process does not run for ever.
+    async fn release_after_crash(&self, error: &(dyn Error + Sync + 'static)) {
+        tracing::warn!(%error, "run crashed; task requeued");
+        self.withdraw().await;
+        self.release_once(Attempt::Counts).await;
+    }
+
+    /// Returns the task to the queue because of a fault of this machine. A full disk may prevent
+    /// that too, hence the retries.
+    async fn release_after_fault(&self, error: &(dyn Error + Sync + 'static)) {
+        self.worker.backoff.note_fault(error);
+        tracing::warn!(%error, "run failed because of this machine; task requeued");
+        self.withdraw().await;
+        self.release(Attempt::Forgiven).await;
+    }
+
+    /// Returns the task to the queue for an attempt at another place; this one does not count.
+    async fn release_for_another_place(
+        &self,
+        error: &(dyn Error + Sync + 'static),
+        next: &FailedRuns,
+    ) {
+        let place = self.control.place.chosen().map(|(_, name)| name);
+        tracing::warn!(%error, place, "run failed at its place; task requeued for another");
+        self.withdraw().await;
+        self.store_failed_runs(next).await;
+        self.release(Attempt::Forgiven).await;
+    }
+
+    /// Returns the task to the queue for another fetch: a run never fetches references itself, so
+    /// that a slow host holds no slot.
+    async fn release_for_references(&self) {
+        tracing::warn!("references lost; task waits for another fetch");
+        self.release_once(Attempt::ReferencesLost).await;
+    }
+
+    /// Releases the lease, and repeats the call until the store accepts it or the lease is gone.
+    async fn release(&self, attempt: Attempt) {
+        let (work, lease) = (&self.worker.work, &self.claim.lease);
+        self.repeat(|| work.release(lease, attempt)).await;
+    }
+
+    /// Releases the lease with one call. If that fails, the lease expires, which only costs time.
+    async fn release_once(&self, attempt: Attempt) {
+        let (work, lease) = (&self.worker.work, &self.claim.lease);
+        if let Err(error) = work.release(lease, attempt).await {
+            tracing::warn!(%error, "task not returned to the queue; lease will expire");
+        }
+    }
+
+    /// Stores the list of failed places for the next attempt. Repeats the call until the store
+    /// accepts it: with the ticket of this run instead, the next one would follow its failed job.
+    async fn store_failed_runs(&self, next: &FailedRuns) {
+        let (worker, lease) = (self.worker, &self.claim.lease);
+        self.repeat(|| {
+            let renewal = Renewal {
+                ticket: Some(next.to_ticket()),
+                ..Renewal::default()
+            };
+            worker.work.renew(lease, worker.settings.lease_ms, renewal)
+        })
+        .await;
+    }
+
+    /// Makes a call under the lease, and repeats it until the store accepts it or the lease is gone.
+    async fn repeat<Call>(&self, call: impl Fn() -> Call)
+    where
+        Call: Future<Output = Result<(), StoreError>>,
+    {
+        loop {
+            match call().await {
+                Ok(()) | Err(StoreError::LeaseLost(_)) => return,
+                Err(StoreError::Corrupt(cause)) => {
+                    tracing::error!(cause, "task not returned to the queue; lease will expire");
+                    return;
+                }
+                Err(StoreError::Unavailable(cause)) => {
+                    tracing::debug!(%cause, "task not returned to the queue; retrying");
+                }
+            }
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep(RELEASE_AGAIN_EVERY) => {}
+                () = self.shutdown.at_once() => return,
+            }
+        }
+    }
+
+    async fn withdraw(&self) {
+        publish::withdraw(&*self.worker.blobs, &self.claim.lease).await;
+    }
+
+    fn has_attempts_left(&self) -> bool {
+        self.claim.task.attempt < self.worker.settings.attempts_max
+    }
+}
+
+/// The failure for the client; the log gets the cause.
+fn public_failure(error: &RecordError) -> Failure {
+    let code = error.code();
+    tracing::error!(%error, %code, "run failed");
+    code.into()
+}
+
+/// Result of one attempt to store an outcome.
 enum Attempted {
     /// The outcome is the task's state.
     Stands,
@@ -65,30 +249,79 @@ enum Attempted {
     Unwanted(LeaseLost),
 }
 
-/// Makes one try.
-async fn write(
-    worker: &Worker,
-    lease: &Lease,
-    outcome: &Result<Artifact, Failure>,
-) -> Result<Attempted, StoreError> {
-    let work = &worker.work;
-    let retention_ms = match outcome {
-        Ok(_) => worker.settings.retention_ms,
-        Err(_) => worker.settings.failed_retention_ms,
-    };
-    match work.finish(lease, outcome.clone(), retention_ms).await {
-        Ok(()) => Ok(Attempted::Stands),
-        Err(StoreError::LeaseLost(how)) => {
-            // An earlier try may have been written although its answer was lost.
-            let found = work.task(lease.task).await?;
-            let stands = found.is_some_and(|task| is_outcome(&task.state, outcome));
-            Ok(if stands {
-                Attempted::Stands
-            } else {
-                Attempted::Unwanted(how)
-            })
+/// The terminal state.
+impl TaskRun<'_> {
+    /// Stores the outcome; retries while the store is unavailable and the lease may still hold.
+    async fn store_outcome(mut self, outcome: Result<Artifact, Failure>) {
+        if let Err(failure) = &outcome {
+            self.span.fail(failure.code.clone());
         }
-        Err(error) => Err(error),
+        let _finishing = self.span.trail().span("finish");
+        if outcome.is_err() {
+            // Before the state: nothing refers to these files, now or later.
+            self.withdraw().await;
+        }
+        kinora_crash::point("worker.before_finish");
+        let completed = outcome.is_ok();
+        let mut pause = STORE_PAUSE_MIN;
+        loop {
+            match self.try_store_outcome(&outcome).await {
+                Ok(Attempted::Stands) => {
+                    kinora_crash::point("worker.finished");
+                    tracing::info!(completed, "task finished");
+                    return;
+                }
+                Ok(Attempted::Unwanted(how)) => {
+                    tracing::info!(%how, "result discarded: lease lost");
+                    self.withdraw().await;
+                    return;
+                }
+                Err(error @ StoreError::Corrupt(_)) => {
+                    tracing::error!(%error, "task outcome not stored; lease will expire");
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(%error, ?pause, "task outcome not stored; retrying");
+                }
+            }
+            tokio::select! {
+                biased;
+                () = tokio::time::sleep(pause) => {}
+                () = self.shutdown.at_once() => {
+                    // Keep the files: the last try may have been written after all.
+                    tracing::warn!("stopped before the task outcome was stored; the task will run again");
+                    return;
+                }
+            }
+            pause = (pause * 2).min(STORE_PAUSE_MAX);
+        }
+    }
+
+    async fn try_store_outcome(
+        &self,
+        outcome: &Result<Artifact, Failure>,
+    ) -> Result<Attempted, StoreError> {
+        let (work, lease) = (&self.worker.work, &self.claim.lease);
+        let retention_ms = match outcome {
+            Ok(_) => self.worker.settings.retention_ms,
+            Err(_) => self.worker.settings.failed_retention_ms,
+        };
+        match work.finish(lease, outcome.clone(), retention_ms).await {
+            Ok(()) => Ok(Attempted::Stands),
+            Err(StoreError::LeaseLost(how)) => {
+                // An earlier attempt may have been written although its answer was lost: the write
+                // ended the lease, and this attempt finds it gone. Withdrawing now would remove the
+                // files of a completed task.
+                let found = work.task(lease.task).await?;
+                let stands = found.is_some_and(|task| is_outcome(&task.state, outcome));
+                Ok(if stands {
+                    Attempted::Stands
+                } else {
+                    Attempted::Unwanted(how)
+                })
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -98,5 +331,193 @@ fn is_outcome(state: &State, outcome: &Result<Artifact, Failure>) -> bool {
     match (state, outcome) {
         (State::Completed(stored), Ok(artifact)) => stored.video.key == artifact.video.key,
         _ => false,
+    }
+}
+
+/// The failed runs of a task that went back to the queue. Stored as JSON in place of its engine's
+/// ticket; unknown fields are refused, so that a ticket of an engine is never taken for one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FailedRuns {
+    /// Names of the places, each once. A device's name includes its machine and engine.
+    failed_at: Vec<String>,
+    runs: u32,
+}
+
+/// Who may be at fault for a failed run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blame {
+    /// The task, or this service: final.
+    Task,
+    /// The place or the task.
+    Unclear,
+    /// The place, if the job did not break it.
+    Broken,
+    /// The place; the job was not begun.
+    NoPlace,
+    /// A process died: another attempt, which counts.
+    Crash,
+}
+
+impl Blame {
+    fn of(error: &RecordError) -> Self {
+        match error {
+            RecordError::Engine(error) => Self::of_engine(error),
+            RecordError::Media(MediaError::Lost(_)) => Self::Crash,
+            RecordError::Media(error) if !matches!(error, MediaError::Io(_)) => Self::Unclear,
+            _ => Self::Task,
+        }
+    }
+
+    fn of_engine(error: &EngineError) -> Self {
+        match error {
+            EngineError::Failed(_) | EngineError::JobFailed { .. } => Self::Unclear,
+            EngineError::Sink(cause) if is_engines_fault(&**cause) => Self::Unclear,
+            EngineError::Broken(_) => Self::Broken,
+            EngineError::NoPlace(_) => Self::NoPlace,
+            EngineError::Crashed { .. } => Self::Crash,
+            _ => Self::Task,
+        }
+    }
+}
+
+impl FailedRuns {
+    /// The failed runs in `ticket`, unless it is an engine's own.
+    pub(crate) fn from_ticket(ticket: &str) -> Option<Self> {
+        serde_json::from_str(ticket).ok()
+    }
+
+    fn to_ticket(&self) -> String {
+        serde_json::json!({"failed_at": self.failed_at, "runs": self.runs}).to_string()
+    }
+
+    /// The listed places that this worker's engine has, by its own names. Servers are shared between
+    /// machines and keep their names; devices lose the prefix of machine and engine.
+    fn names(&self, places: &Places, owner: &str) -> Vec<String> {
+        let mut names = self.failed_at.clone();
+        if !places.are_shared() {
+            names = names
+                .iter()
+                .filter_map(|place| place.strip_prefix(owner)?.strip_prefix('/'))
+                .map(str::to_owned)
+                .collect();
+        }
+        names
+    }
+
+    /// Whether the task has failed at a place other than `here`.
+    fn includes_other(&self, here: &str) -> bool {
+        self.failed_at.iter().any(|place| place != here)
+    }
+
+    /// The list after one more failed run, at `here`.
+    fn with(&self, here: String) -> Self {
+        let mut next = self.clone();
+        next.runs = next.runs.saturating_add(1);
+        if !next.failed_at.contains(&here) {
+            next.failed_at.push(here);
+        }
+        next
+    }
+}
+
+/// The choice of another place.
+impl TaskRun<'_> {
+    /// Earlier runs of the task that failed at their places.
+    fn failed_runs(&self) -> FailedRuns {
+        let ticket = self.claim.ticket.as_deref();
+        ticket.and_then(FailedRuns::from_ticket).unwrap_or_default()
+    }
+
+    /// Asks the engine for other places than those at which the task has failed.
+    pub(crate) fn avoid_failed_places(&self) {
+        if let Some(places) = self.served.engine.places() {
+            let names = self.failed_runs().names(places, &self.owner());
+            self.control.place.avoid(names);
+        }
+    }
+
+    /// Records a failed run with its place. Returns what the next attempt must know, or `None` if
+    /// the failure is final.
+    async fn next_elsewhere(&self, blame: Blame, error: &str) -> Option<FailedRuns> {
+        let (places, name) = self.control.place.chosen()?;
+        let here = if places.are_shared() {
+            name
+        } else {
+            format!("{}/{name}", self.owner())
+        };
+        let before = self.failed_runs();
+        // Other workers reach the same servers, but have devices of their own.
+        let has_elsewhere = !places.are_shared() && self.is_served_elsewhere().await;
+        let has_other = has_elsewhere || places.count() > 1;
+        if blame == Blame::Unclear {
+            self.control.place.job_failed(FailedJob {
+                key: &self.claim.lease.task.to_string(),
+                has_elsewhere,
+                has_failed_elsewhere: before.includes_other(&here),
+                error,
+            });
+        }
+        let may = match blame {
+            // Failures at two places leave only the task as the cause. Runs at the same place are
+            // bounded too: this worker may claim the task again before another one does.
+            Blame::Unclear => {
+                let is_first = !before.includes_other(&here) && before.runs < FAILED_RUNS_MAX;
+                has_other && is_first && self.served.engine.repeats_failed_jobs()
+            }
+            Blame::Broken => before.runs + 1 < BROKEN_RUNS_MAX,
+            Blame::Crash => has_other,
+            Blame::Task | Blame::NoPlace => false,
+        };
+        may.then(|| before.with(here))
+    }
+
+    /// The machine and the engine, which own devices of the same name.
+    fn owner(&self) -> String {
+        let engine = &self.served.engine.describe().name;
+        format!("{}/{engine}", self.worker.settings.origin.host)
+    }
+
+    /// Whether another live worker serves the model. If the registry cannot be read, one may.
+    async fn is_served_elsewhere(&self) -> bool {
+        let model = &self.claim.task.spec.model;
+        match self.worker.workers.living().await {
+            Ok(living) => living.iter().any(|one| {
+                let other = &one.worker;
+                let mut models = other.models.iter();
+                other.id != self.worker.settings.name
+                    && other.state == WorkerState::Serving
+                    && models.any(|served| served.model == *model && served.is_available)
+            }),
+            Err(error) => {
+                tracing::debug!(%error, "live workers not read");
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failed_runs_are_read_back_and_an_engine_s_ticket_is_none() {
+        let once = FailedRuns::default().with("host/wan/device 0".to_owned());
+        let again = once.with("host/wan/device 0".to_owned());
+        assert_eq!((again.runs, again.failed_at.len()), (2, 1));
+        assert_eq!(
+            FailedRuns::from_ticket(&again.to_ticket()),
+            Some(again.clone())
+        );
+        assert!(!again.includes_other("host/wan/device 0"));
+        assert!(again.includes_other("host/wan/device 1"));
+        for ticket in [
+            r#"{"upstream": "http://a/v1", "id": "video_1"}"#,
+            r#"{"comfyui": "http://a", "prompt_id": "1"}"#,
+            "half a frame",
+        ] {
+            assert_eq!(FailedRuns::from_ticket(ticket), None, "{ticket}");
+        }
     }
 }

@@ -36,46 +36,30 @@ mod claim;
 mod clear;
 mod devices;
 mod drain;
-mod elsewhere;
-mod ending;
 mod error;
-mod fault;
 mod fetching;
 mod film;
 mod finish;
 mod host_failures;
 mod judge;
 mod keeper;
-mod late_recorder;
 mod lineup;
 mod maker;
-mod mark;
 mod metered;
 mod orphans;
-mod pools;
 mod prepare;
-mod preview;
-mod probe;
-mod provenance;
 mod publish;
 mod record;
-mod reference_source;
 mod references;
 mod retry;
 mod room;
 mod run;
-mod script;
-mod seal;
-mod short_slot;
-mod slot;
-mod source;
-mod stall;
+mod slots;
 mod start;
 mod sweep;
 mod task_run;
 mod trust;
 mod upkeep;
-mod warm_up;
 mod worker;
 
 use std::sync::Arc;
@@ -89,19 +73,17 @@ pub use drain::Shutdown;
 use keeper::{KeeperService, LeaseKeeper};
 pub use lineup::{Lineup, Served};
 pub use maker::Maker;
-pub use mark::{Mark, Marker};
 pub use orphans::{
     KnownTasks, OrphanCheck, OrphanError, Orphans, is_marked, look_for_orphans, put_mark,
     remove_orphans,
 };
-pub use pools::Pools;
-pub use reference_source::ReferenceSource;
-pub use references::References;
+pub use record::{Mark, Marker};
+pub use references::{ReferenceSource, References};
 pub use room::Patience;
 use sweep::Sweeper;
 use tokio::task::JoinSet;
 pub use trust::{Move, Trust, Verdict};
-pub use worker::{Origin, Settings, Worker};
+pub use worker::{Origin, Pools, Settings, Worker};
 
 /// A worker at work. Boxed, so that only this crate compiles it: each crate that polls the future of an `async fn`
 /// compiles its body.
@@ -129,14 +111,14 @@ impl Worker {
         let (own, stop) = both();
         services.spawn(fetching::fetch_until_drain(own, stop));
         let (own, stop) = both();
-        services.spawn(probe::probe_until_drain(own, stop));
+        services.spawn(upkeep::probe_until_drain(own, stop));
         if !worker.lineup.devices().is_empty() {
             let (own, stop) = both();
             services.spawn(upkeep::look_after_devices(own, stop));
         }
         if worker.lineup.warms_up() {
             let (own, stop) = both();
-            services.spawn(warm_up::warm_up_until_drain(own, stop));
+            services.spawn(upkeep::warm_up_until_drain(own, stop));
         }
         start::pause_after_unclean_starts(&worker, &shutdown).await;
         let keeper = LeaseKeeper::new(worker.clock.clone(), worker.settings.lease_ms);

@@ -1,26 +1,30 @@
 //! Turns a claimed task into an engine's materials: gets references and source, decodes one task at
 //! a time so that memory stays bounded, completes the spec and plans the clip.
 
+use std::fmt;
 use std::sync::Arc;
 
 use kinora_blobs::BlobError;
 use kinora_contract::limits::WARNINGS_MAX;
-use kinora_contract::{FrameSize, Inputs, Seconds, Size, Task, VideoSpec, Warning, WarningCode};
+use kinora_contract::{
+    FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, TaskId, VideoSpec, Warning,
+    WarningCode, iso_date,
+};
 use kinora_decode::DecodeError;
-use kinora_engine::{Clip, Engine, FilmEngine, Materials, Picture, SAMPLE_RATE_HZ, Sound};
-use kinora_media::{Films, Provenance};
-use kinora_store::Lease;
+use kinora_engine::{
+    Clip, Description, Engine, EngineError, FilmEngine, Footage, Materials, Picture, Playback,
+    SAMPLE_RATE_HZ, SCRIPT_LINKS_MAX, Sound,
+};
+use kinora_media::{DigitalSource, Films, MediaError, Origin, PlayedFilm, ProbeInfo, Provenance};
+use kinora_store::{Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{GatherError, PrepareError};
 use crate::judge::audio_too_long;
 use crate::maker::Maker;
-use crate::provenance::provenance;
 use crate::record::Staged;
 use crate::references::{References, download};
 use crate::retry::retry_unavailable;
-use crate::script::{self, Start};
-use crate::source::{Origin, StoredVideo};
 use crate::worker::Worker;
 
 /// The materials and the plan of a run.
@@ -74,7 +78,7 @@ pub(crate) async fn prepare(
         let file = retry_unavailable(never, || bring(worker, key, &name)).await;
         files.push(file.map_err(or_gone(|| GatherError::Missing.into()))?);
     }
-    let source = match script::start(worker, task, maker.describe()).await? {
+    let source = match find_source(worker, task, maker.describe()).await? {
         Start::Fresh => None,
         Start::Gone => return Err(PrepareError::SourceGone),
         Start::Source(source) => {
@@ -82,7 +86,7 @@ pub(crate) async fn prepare(
             let file = retry_unavailable(never, || bring(worker, &source.key, &name)).await;
             let file = file.map_err(or_gone(|| PrepareError::SourceGone))?;
             let script = source.script;
-            Some(Origin { file, script })
+            Some(LocalSource { file, script })
         }
     };
     let script = source.as_ref().map(|source| &*source.script);
@@ -117,7 +121,7 @@ async fn bring(worker: &Worker, key: &str, name: &str) -> Result<Staged, BlobErr
 fn open(
     mut spec: VideoSpec,
     files: Vec<Staged>,
-    source: Option<Origin>,
+    source: Option<LocalSource>,
     maker: Maker,
     films: Arc<dyn Films>,
     provenance: Provenance,
@@ -130,12 +134,12 @@ fn open(
     let (mut materials, warning) = decode(&spec, &files)?;
     let mut source_file = None;
     match (source, &maker) {
-        (Some(Origin { file, script }), Maker::Frames(_)) => {
+        (Some(LocalSource { file, script }), Maker::Frames(_)) => {
             materials.source = Some(Arc::new(StoredVideo::open(file, films)?));
             materials.script = script;
         }
         // Its server decodes it.
-        (Some(Origin { file, .. }), Maker::Film(_)) => source_file = Some(file),
+        (Some(LocalSource { file, .. }), Maker::Film(_)) => source_file = Some(file),
         (None, _) => {}
     }
     let mut warnings = Vec::from_iter(warning);
@@ -247,4 +251,292 @@ fn check_together(sounds: &[Sound]) -> Result<(), PrepareError> {
 
 fn at(index: usize) -> impl Fn(DecodeError) -> PrepareError {
     move |error| PrepareError::Decode { index, error }
+}
+
+/// The starting point of a task.
+pub(crate) enum Start {
+    /// Nothing earlier.
+    Fresh,
+    /// A video that was deleted or has expired.
+    Gone,
+    Source(Source),
+}
+
+/// An earlier video, as stored.
+pub(crate) struct Source {
+    /// The key of its MP4.
+    pub(crate) key: String,
+    /// See [`kinora_engine::Materials::script`].
+    script: Vec<Arc<VideoSpec>>,
+}
+
+/// The stored video that an edit starts from, or the draft's video if `engine` makes the final from
+/// it.
+async fn find_source(
+    worker: &Worker,
+    task: &Task,
+    engine: &Description,
+) -> Result<Start, StoreError> {
+    let edited = task.spec.edit.as_ref().map(|edit| edit.task_id);
+    let draft = task.spec.final_of.filter(|_| engine.final_from_video);
+    let Some(id) = edited.or(draft) else {
+        return Ok(Start::Fresh);
+    };
+    let Some(source) = look_up(worker, &task.project, id).await? else {
+        return Ok(Start::Gone);
+    };
+    let State::Completed(artifact) = &source.state else {
+        return Ok(Start::Gone);
+    };
+    let key = artifact.video.key.clone();
+    let script = script(worker, source, &engine.full_name()).await?;
+    Ok(Start::Source(Source { key, script }))
+}
+
+async fn look_up(
+    worker: &Worker,
+    project: &str,
+    id: TaskId,
+) -> Result<Option<Arc<Task>>, StoreError> {
+    let never = &CancellationToken::new();
+    let found = retry_unavailable(never, || worker.work.task(id)).await?;
+    Ok(found.filter(|task| task.project == project))
+}
+
+/// The specs that led to the video of `last`, oldest first. Empty if one is unknown or has expired, was rendered
+/// by another engine than `engine` (its full name), or there are too many.
+async fn script(
+    worker: &Worker,
+    last: Arc<Task>,
+    engine: &str,
+) -> Result<Vec<Arc<VideoSpec>>, StoreError> {
+    let mut links = Vec::new();
+    let mut link = Some(last);
+    while let Some(task) = link {
+        // An expired task has lost its words.
+        let is_whole = matches!(task.state, State::Completed(_));
+        let is_own = task.engine.as_deref() == Some(engine);
+        if !is_whole || !is_own || links.len() == SCRIPT_LINKS_MAX {
+            return Ok(Vec::new());
+        }
+        let before = task.spec.edit.as_ref().map(|edit| edit.task_id);
+        // Engines see no URLs of other tasks.
+        let mut spec = task.spec.clone();
+        spec.inputs.clear_urls();
+        links.push(Arc::new(spec));
+        let Some(id) = before else {
+            links.reverse();
+            return Ok(links);
+        };
+        link = look_up(worker, &task.project, id).await?;
+    }
+    Ok(Vec::new())
+}
+
+/// A local copy of an earlier video.
+struct LocalSource {
+    pub(crate) file: Staged,
+    /// See [`kinora_engine::Materials::script`].
+    script: Vec<Arc<VideoSpec>>,
+}
+
+/// A stored video; its file is removed with it.
+struct StoredVideo {
+    file: Staged,
+    info: ProbeInfo,
+    films: Arc<dyn Films>,
+}
+
+impl StoredVideo {
+    pub(crate) fn open(file: Staged, films: Arc<dyn Films>) -> Result<Self, MediaError> {
+        let info = films.look(file.path())?;
+        Ok(Self { file, info, films })
+    }
+}
+
+impl fmt::Debug for StoredVideo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StoredVideo({:?})", self.info)
+    }
+}
+
+impl Footage for StoredVideo {
+    fn size(&self) -> Size {
+        Size::new(self.info.width, self.info.height)
+    }
+
+    fn fps(&self) -> u32 {
+        self.info.fps.round() as u32
+    }
+
+    fn frames(&self) -> u32 {
+        self.info.frames
+    }
+
+    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+        let film = self.films.play(self.file.path(), &self.info);
+        Ok(Box::new(Reading(film.map_err(|error| unreadable(&error))?)))
+    }
+}
+
+struct Reading(Box<dyn PlayedFilm>);
+
+impl Playback for Reading {
+    fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+        self.0.next_frame().map_err(|error| unreadable(&error))
+    }
+}
+
+fn unreadable(error: &MediaError) -> EngineError {
+    let cause = format!("the source video: {error}");
+    match error {
+        MediaError::Lost(_) => EngineError::Crashed {
+            code: FailureCode::GenerationFailed,
+            cause,
+        },
+        // The file is local: a system error is no fault of the video.
+        MediaError::Io(error) if error.raw_os_error().is_some() => EngineError::Told {
+            code: FailureCode::StorageFailed,
+            cause,
+        },
+        _ => EngineError::Failed(cause),
+    }
+}
+
+/// The name of the program in files.
+const TOOL: &str = concat!("Kinora ", env!("CARGO_PKG_VERSION"));
+
+/// The provenance of the task's result by `engine`. `script` is that of the source video, if there
+/// is one ([`kinora_engine::Materials::script`]).
+pub(crate) fn provenance(
+    task: &Task,
+    engine: &Description,
+    script: Option<&[Arc<VideoSpec>]>,
+) -> Provenance {
+    let spec = &task.spec;
+    let edited = spec.edit.as_ref().map(|edit| edit.task_id);
+    let origin = edited.map(|id| Origin::Edited(id.to_string()));
+    Provenance {
+        source: digital_source(engine, edited.is_some().then(|| script.unwrap_or_default())),
+        tool: TOOL.to_owned(),
+        // The start of the first attempt.
+        created: iso_date(task.started_at_ms.unwrap_or(task.created_at_ms)),
+        model: spec.model.clone(),
+        engine: engine.full_name(),
+        id: task.id.to_string(),
+        derived_from: origin.or_else(|| spec.final_of.map(|id| Origin::Draft(id.to_string()))),
+    }
+}
+
+/// `edited` is the script of the edited video.
+fn digital_source(engine: &Description, edited: Option<&[Arc<VideoSpec>]>) -> DigitalSource {
+    match edited {
+        None if engine.is_trained => DigitalSource::TrainedAlgorithmicMedia,
+        None => DigitalSource::AlgorithmicMedia,
+        // The script shows that an untrained engine made every version of it.
+        Some([_, ..]) if !engine.is_trained => DigitalSource::AlgorithmicMedia,
+        // The engine is trained, or the source may involve a trained one.
+        Some(_) => DigitalSource::CompositeWithTrainedAlgorithmicMedia,
+    }
+}
+
+#[cfg(test)]
+mod provenance_tests {
+    use kinora_contract::{Edit, FrameSize, Inputs, SPEC_VERSION, Seconds, Size, State, TaskId};
+    use kinora_engine::Features;
+
+    use super::*;
+
+    fn engine(is_trained: bool) -> Description {
+        Description {
+            name: "house".to_owned(),
+            version: "7".to_owned(),
+            features: Features::ALL,
+            is_trained,
+            final_from_video: false,
+        }
+    }
+
+    fn task() -> Task {
+        Task {
+            id: TaskId::from_parts(1, [7; 10]),
+            project: "p".to_owned(),
+            spec: VideoSpec {
+                version: SPEC_VERSION,
+                model: "house-1".to_owned(),
+                prompt: "a secret".to_owned(),
+                negative_prompt: None,
+                seconds: Seconds::Fixed(2),
+                frame: FrameSize::Fixed(Size::new(480, 480)),
+                seed: 1,
+                generate_audio: false,
+                inputs: Inputs::Text,
+                draft: false,
+                final_of: None,
+                edit: None,
+            },
+            metadata: [("note".to_owned(), "a secret".to_owned())].into(),
+            priority: kinora_contract::Priority::Normal,
+            state: State::Running,
+            progress: 0,
+            created_at_ms: 1_795_319_101_000,
+            started_at_ms: Some(1_795_319_102_000),
+            finished_at_ms: None,
+            expires_at_ms: None,
+            attempt: 2,
+            engine: None,
+            warnings: Vec::new(),
+            trace: None,
+        }
+    }
+
+    #[test]
+    fn the_source_is_that_of_the_engine_and_of_what_it_edits() {
+        use DigitalSource::{
+            AlgorithmicMedia, CompositeWithTrainedAlgorithmicMedia, TrainedAlgorithmicMedia,
+        };
+        let known = [Arc::new(task().spec)];
+        for (is_trained, edited, expected) in [
+            (true, None, TrainedAlgorithmicMedia),
+            (false, None, AlgorithmicMedia),
+            (true, Some(&known[..]), CompositeWithTrainedAlgorithmicMedia),
+            (true, Some(&[][..]), CompositeWithTrainedAlgorithmicMedia),
+            (false, Some(&known[..]), AlgorithmicMedia),
+            (false, Some(&[][..]), CompositeWithTrainedAlgorithmicMedia),
+        ] {
+            assert_eq!(digital_source(&engine(is_trained), edited), expected);
+        }
+    }
+
+    #[test]
+    fn every_attempt_states_the_same_and_nothing_of_the_request() {
+        let first = provenance(&task(), &engine(true), None);
+        assert_eq!(first.created, "2026-11-22T03:45:02Z");
+        let again = Task {
+            attempt: 3,
+            ..task()
+        };
+        assert_eq!(provenance(&again, &engine(true), None), first);
+        assert!(!first.packet().contains("secret"));
+    }
+
+    #[test]
+    fn finals_and_edits_name_their_source() {
+        let id = TaskId::from_parts(0, [3; 10]);
+        let mut task = task();
+        assert_eq!(provenance(&task, &engine(true), None).derived_from, None);
+        task.spec.final_of = Some(id);
+        let of_draft = provenance(&task, &engine(true), None);
+        assert_eq!(of_draft.derived_from, Some(Origin::Draft(id.to_string())));
+        assert_eq!(of_draft.source, DigitalSource::TrainedAlgorithmicMedia);
+        task.spec.final_of = None;
+        task.spec.edit = Some(Edit {
+            task_id: id,
+            strength: 0.5,
+        });
+        let edited = provenance(&task, &engine(true), Some(&[]));
+        assert_eq!(edited.derived_from, Some(Origin::Edited(id.to_string())));
+        let composite = DigitalSource::CompositeWithTrainedAlgorithmicMedia;
+        assert_eq!(edited.source, composite);
+    }
 }

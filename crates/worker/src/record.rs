@@ -1,26 +1,26 @@
 //! Engine to file: runs the engine on a separate thread and feeds its frames and sound directly
 //! into the recorder, so that encoding overlaps generation. The async side only waits.
 
+use std::fmt;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kinora_blobs::measure_file;
 use kinora_contract::{Size, VideoSpec};
 use kinora_engine::{
     CHANNELS, Clip, Control, Engine, EngineError, Job, Materials, Picture, Preview, SAMPLE_RATE_HZ,
     Sink, Stage,
 };
 use kinora_media::{
-    AudioFormat, ClipFormat, Provenance, RecorderOptions, Recording, Sealer, Written,
+    AudioFormat, ClipFormat, MediaError, Provenance, Recorder, RecorderOptions, Recording, Sealed,
+    Sealer, Written,
 };
 use kinora_scratch::Scratch;
 use kinora_traces::{Span, Trail};
 use tokio::sync::oneshot;
 
 use crate::error::RecordError;
-use crate::late_recorder::{LateRecorder, Plan};
-use crate::mark::{Marked, Marker};
-use crate::seal::{measured, seal};
 
 /// Everything that a recording thread needs, as owned values.
 pub(crate) struct RecordJob {
@@ -197,5 +197,215 @@ impl Sink for RecorderSink<'_> {
             .decided()?
             .push_audio(pcm)
             .map_err(|error| EngineError::Sink(error.into()))
+    }
+}
+
+/// Everything that a recorder needs.
+pub(crate) struct Plan<'a> {
+    pub(crate) path: &'a Path,
+    /// The length is the longest allowed one until it is decided.
+    pub(crate) format: ClipFormat,
+    pub(crate) options: RecorderOptions,
+    pub(crate) provenance: Provenance,
+}
+
+impl Plan<'_> {
+    pub(crate) fn begin(self) -> Result<Recorder, MediaError> {
+        let recorder = Recorder::create(self.path, self.format, self.options)?;
+        Ok(recorder.with_provenance(self.provenance))
+    }
+}
+
+/// The recorder, once the clip's length is known.
+enum LateRecorder<'a> {
+    Decided(Box<Recorder>),
+    /// `None` after a decision that could not be followed.
+    Undecided(Option<Box<Plan<'a>>>),
+}
+
+impl LateRecorder<'_> {
+    /// Follows the engine's decision.
+    ///
+    /// # Errors
+    /// The length is known, longer than planned, or zero; or there is no room for the file.
+    pub(crate) fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
+        let Self::Undecided(plan) = self else {
+            return Err(broken(
+                "it decided the length of a clip whose length is known",
+            ));
+        };
+        let mut plan = plan
+            .take_if(|plan| (1..=plan.format.frames).contains(&frames))
+            .ok_or_else(|| broken("it decided for a length that is not allowed"))?;
+        plan.format.frames = frames;
+        let recorder = plan.begin();
+        let recorder = recorder.map_err(|error| EngineError::Sink(error.into()))?;
+        *self = Self::Decided(Box::new(recorder));
+        Ok(())
+    }
+
+    /// The recorder for frames and sound.
+    ///
+    /// # Errors
+    /// The length is not known.
+    pub(crate) fn decided(&mut self) -> Result<&mut Recorder, EngineError> {
+        match self {
+            Self::Decided(recorder) => Ok(recorder),
+            Self::Undecided(_) => Err(broken("it began before it had decided the length")),
+        }
+    }
+
+    /// Finishes the file.
+    pub(crate) fn finish(self) -> Result<(Recording, Written), RecordError> {
+        match self {
+            Self::Decided(recorder) => Ok(recorder.finish()?),
+            Self::Undecided(_) => Err(broken("it ended without a decision on the length").into()),
+        }
+    }
+}
+
+fn broken(what: &str) -> EngineError {
+    EngineError::Failed(format!("the engine broke a rule: {what}"))
+}
+
+/// Draws the mark for frames of a given size; `None` if it does not fit.
+#[derive(Clone)]
+pub struct Marker(Arc<dyn Fn(Size) -> Option<Mark> + Send + Sync>);
+
+impl Marker {
+    /// Creates a marker that uses `draw`.
+    pub fn new(draw: impl Fn(Size) -> Option<Mark> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(draw))
+    }
+
+    pub(crate) fn mark(&self, size: Size) -> Option<Mark> {
+        (self.0)(size)
+    }
+}
+
+impl fmt::Debug for Marker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Marker")
+    }
+}
+
+/// A drawn mark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// The column of its first pixel.
+    pub left: usize,
+    /// The row of its first pixel.
+    pub top: usize,
+    /// Pixels of a row.
+    pub width: usize,
+    /// `[height][width][2] u8`: grey, premultiplied, and opacity.
+    pub pixels: Vec<[u8; 2]>,
+}
+
+/// Marks frames of one size.
+struct Marked {
+    mark: Mark,
+    /// Pixels of a frame's row.
+    frame_width: usize,
+    /// The last frame, marked.
+    frame: Vec<u8>,
+}
+
+impl Marked {
+    pub(crate) fn new(mark: Mark, size: Size) -> Self {
+        Self {
+            mark,
+            frame_width: size.width as usize,
+            frame: Vec::new(),
+        }
+    }
+
+    /// `rgb [height][width][3] u8` with the mark, clipped to the frame.
+    pub(crate) fn on(&mut self, rgb: &[u8]) -> &[u8] {
+        let Self {
+            mark,
+            frame_width,
+            frame,
+        } = self;
+        frame.clear();
+        frame.extend_from_slice(rgb);
+        let rows = frame.chunks_exact_mut((*frame_width * 3).max(1));
+        let marked_rows = mark.pixels.chunks_exact(mark.width.max(1));
+        for (row, marks) in rows.skip(mark.top).zip(marked_rows) {
+            let pixels = row.as_chunks_mut::<3>().0;
+            for (pixel, [grey, alpha]) in pixels.iter_mut().skip(mark.left).zip(marks) {
+                for value in pixel {
+                    *value = over(*value, *grey, *alpha);
+                }
+            }
+        }
+        frame
+    }
+}
+
+/// `grey`, premultiplied, with opacity `alpha` over `below`.
+fn over(below: u8, grey: u8, alpha: u8) -> u8 {
+    let shown = (u32::from(below) * u32::from(255 - alpha) + 127) / 255;
+    // Cannot exceed 255: `grey` is at most `alpha`.
+    (shown + u32::from(grey)).min(255) as u8
+}
+
+/// Signs the film, if somebody is to. Returns whether the file changed: a film that cannot be signed stays as it is.
+pub(crate) fn seal(
+    sealer: Option<&dyn Sealer>,
+    path: &Path,
+    provenance: &Provenance,
+) -> Result<bool, MediaError> {
+    let Some(sealer) = sealer else {
+        return Ok(false);
+    };
+    match sealer.seal(path, provenance)? {
+        Sealed::Done => Ok(true),
+        Sealed::Not(why) => {
+            tracing::error!(why, "film left without a C2PA manifest");
+            Ok(false)
+        }
+    }
+}
+
+/// Length and SHA-256 of a file that did not pass through this process as it is.
+pub(crate) fn measured(path: &Path) -> Result<Written, MediaError> {
+    let (bytes, sha256) = measure_file(path)?;
+    Ok(Written { bytes, sha256 })
+}
+
+#[cfg(test)]
+mod mark_tests {
+    use super::*;
+
+    #[test]
+    fn only_the_marks_pixels_change_and_no_frame_keeps_an_earlier_one() {
+        let mark = Mark {
+            left: 1,
+            top: 1,
+            width: 2,
+            pixels: vec![[255, 255], [0, 0], [0, 255], [64, 128]],
+        };
+        let mut marked = Marked::new(mark, Size::new(4, 3));
+        let mut expected = [100; 4 * 3 * 3];
+        expected[15..18].fill(255);
+        expected[27..30].fill(0);
+        expected[30..33].fill(114);
+        assert_eq!(marked.on(&[100; 36]), expected);
+        assert_eq!(marked.on(&[0; 36])[..15], [0; 15]);
+    }
+
+    #[test]
+    fn a_mark_outside_the_frame_is_left_out() {
+        let mark = Mark {
+            left: 3,
+            top: 2,
+            width: 9,
+            pixels: vec![[255, 255]; 90],
+        };
+        let mut marked = Marked::new(mark, Size::new(4, 3));
+        let frame = marked.on(&[7; 36]);
+        assert_eq!(frame[..33], [7; 33]);
+        assert_eq!(frame[33..], [255; 3]);
     }
 }

@@ -3,17 +3,20 @@
 //! up.
 
 use std::collections::HashMap;
+use std::fmt::Debug;
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use kinora_blobs::{BlobError, BlobStore, Reserve};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
 use kinora_contract::{Reference, StoredFile, Task, TaskId};
+use kinora_fetch::{FetchError, Fetcher};
 use kinora_pool::Pool;
 use kinora_scratch::Scratch;
 use kinora_store::{StoreError, Work, reference_keys};
@@ -22,7 +25,6 @@ use tokio::sync::Semaphore;
 use crate::error::GatherError;
 use crate::judge::Judge;
 use crate::record::Staged;
-use crate::reference_source::ReferenceSource;
 
 /// How often a fetch checks whether its task has ended without a hint.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -301,4 +303,21 @@ pub(crate) async fn download(
         file = written.await??;
     }
     Ok(())
+}
+
+/// The source of references: the network, or a simulation of it.
+#[async_trait]
+pub trait ReferenceSource: Send + Sync + Debug {
+    /// As [`Fetcher::fetch`].
+    ///
+    /// # Errors
+    /// As [`Fetcher::fetch`].
+    async fn fetch(&self, request: &kinora_fetch::Request<'_>) -> Result<u64, FetchError>;
+}
+
+#[async_trait]
+impl ReferenceSource for Fetcher {
+    async fn fetch(&self, request: &kinora_fetch::Request<'_>) -> Result<u64, FetchError> {
+        Self::fetch(self, request).await
+    }
 }

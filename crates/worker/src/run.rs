@@ -1,5 +1,6 @@
-//! One task's run, in five stages: prepare, make, clear, publish, finish. Every stage can safely be
-//! repeated from the claim, and nothing is written once the lease is lost.
+//! The run of one claimed task, in five steps: prepare, make, clear, publish, finish. Each step is a
+//! method below and enters one module of the same name (`record` and `film` for the second). Any step
+//! may be repeated from the claim, and a run writes nothing once it has lost its lease.
 
 use std::sync::Arc;
 
@@ -11,15 +12,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clear::{Cleared, clear};
 use crate::drain::Shutdown;
-use crate::elsewhere::FailedRuns;
 use crate::error::{PrepareError, RecordError, Unmade};
 use crate::film::{FilmOrder, film};
+use crate::finish::FailedRuns;
 use crate::keeper::LeaseKeeper;
 use crate::metered::{Stage, timed};
 use crate::prepare::{EngineWork, Prepared, prepare};
 use crate::publish::publish;
 use crate::record::{RecordJob, Recorded, Staged, record};
-use crate::slot::{EnginePermits, SlotHold};
+use crate::slots::{EnginePermits, SlotHold};
 use crate::task_run::TaskRun;
 use crate::worker::Worker;
 
@@ -87,67 +88,71 @@ fn begin_span(worker: &Worker, claim: &Claim, engine_name: &str) -> Span {
 }
 
 impl TaskRun<'_> {
-    /// Takes the task through its stages. What stops or fails one of them ends the run.
+    /// Takes the task through the five steps:
+    ///
+    /// 1. Prepare: the references become materials, and the engine plans the clip.
+    /// 2. Make: the engine generates the video into a file of this machine.
+    /// 3. Clear: the operator's policy service approves the file.
+    /// 4. Publish: the file and its thumbnails go to the result store.
+    /// 5. Finish: the task completes, fails, or returns to the queue.
+    ///
+    /// A step that fails or is stopped skips the rest of the first four. The fifth always runs: it
+    /// alone decides what becomes of the task.
     async fn complete(self, permits: EnginePermits, slot: &mut SlotHold) {
-        // 1. Prepare: references become materials, the spec is completed, and the engine plans the clip.
-        let prepared = tokio::select! {
-            biased;
-            prepared = self.prepare() => prepared,
-            stop = self.until_stop(None) => return self.give_up(stop).await,
-        };
-        let prepared = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => return self.end_unprepared(&error).await,
-        };
-        if prepared.spec != self.claim.task.spec {
-            self.decide(prepared.spec.clone()).await;
+        let result = async {
+            // 1. Prepare.
+            let prepared = self.prepare().await?;
+            kinora_crash::point("worker.prepared");
+            // 2. Make.
+            let recorded = self.make(prepared, permits).await?;
+            // 3. Clear.
+            let cleared = self.clear(recorded).await?;
+            // 4. Publish.
+            self.publish(cleared, slot).await
         }
-        if prepared.warnings != self.claim.task.warnings {
-            self.warn(&prepared.warnings).await;
-        }
-        kinora_crash::point("worker.prepared");
-        // 2. to 4. Make, clear, publish.
-        let made = self.make_and_publish(prepared, permits, slot).await;
-        // 5. Finish: the task completes, fails, or returns to the queue.
-        self.end(made).await;
+        .await;
+        // 5. Finish.
+        self.finish(result).await;
     }
 
-    async fn prepare(&self) -> Result<Prepared, PrepareError> {
+    /// Step 1. Also stores what preparation decided or found out, so that clients see it while the
+    /// task runs.
+    async fn prepare(&self) -> Result<Prepared, Unmade> {
         let (task, lease) = (&self.claim.task, &self.claim.lease);
-        let engine = self.served.engine.clone();
-        timed(
+        let (engine, trail) = (self.served.engine.clone(), self.span.trail());
+        let preparing = timed(
             self.worker,
-            &self.span.trail(),
+            &trail,
             Stage::Prepare,
             |error: &PrepareError| error.failure(&task.spec).code,
             |_| prepare(self.worker, task, lease, engine),
-        )
+        );
+        // The race is outside of the span: a preparation that is stopped has not failed, so its span
+        // ends without an error.
+        let prepared = self.unless_stopped(None, preparing).await?;
+        let prepared = prepared.map_err(|error| Unmade::Unprepared {
+            failure: error.failure(&task.spec),
+            error,
+        })?;
+        if prepared.spec != task.spec {
+            self.decide(prepared.spec.clone()).await;
+        }
+        if prepared.warnings != task.warnings {
+            self.warn(&prepared.warnings).await;
+        }
+        Ok(prepared)
+    }
+
+    /// Step 2. Makes the video with an engine of either kind, while the lease is held.
+    async fn make(&self, prepared: Prepared, permits: EnginePermits) -> Result<Recorded, Unmade> {
+        let (worker, trail) = (self.worker, self.span.trail());
+        timed(worker, &trail, Stage::Make, Unmade::code, |trail| {
+            self.make_traced(prepared, permits, trail)
+        })
         .await
     }
 
-    async fn make_and_publish(
-        &self,
-        prepared: Prepared,
-        permits: EnginePermits,
-        slot: &mut SlotHold,
-    ) -> Result<Artifact, Unmade> {
-        let (worker, trail, code) = (self.worker, self.span.trail(), Unmade::code);
-        let recorded = timed(worker, &trail, Stage::Make, code, |trail| {
-            self.make(prepared, permits, trail)
-        })
-        .await?;
-        let cleared = timed(worker, &trail, Stage::Clear, code, |_| {
-            clear(recorded, self)
-        })
-        .await?;
-        timed(worker, &trail, Stage::Publish, code, |_| {
-            self.publish(cleared, slot)
-        })
-        .await
-    }
-
-    /// Makes the video with an engine of either kind, while the lease is held.
-    async fn make(
+    async fn make_traced(
         &self,
         prepared: Prepared,
         permits: EnginePermits,
@@ -183,10 +188,12 @@ impl TaskRun<'_> {
                     control,
                     trail,
                 };
-                tokio::select! {
-                    biased;
-                    recorded = record(job, permits) => Ok(recorded?),
-                    stop = self.until_stop(Some(self.served.progress_timeout)) => {
+                let silence_max = Some(self.served.progress_timeout);
+                match self.unless_stopped(silence_max, record(job, permits)).await {
+                    Ok(recorded) => Ok(recorded?),
+                    Err(stop) => {
+                        // The engine's thread is on its own by now and holds `permits`: the cancel
+                        // ends it at its next report, and the slot stays taken until then.
                         self.control.cancel.cancel();
                         Err(stop.into())
                     }
@@ -197,14 +204,15 @@ impl TaskRun<'_> {
                 references,
                 source,
             } => {
-                // An engine's own ticket of an earlier attempt.
+                // An earlier attempt left either its engine's ticket, which leads back to a job in
+                // progress, or a list of failed places, which is ours and means nothing to the engine.
                 let ticket = self.claim.ticket.clone();
                 let order = FilmOrder {
                     engine,
                     spec,
                     references,
                     source,
-                    ticket: ticket.filter(|ticket| FailedRuns::read(ticket).is_none()),
+                    ticket: ticket.filter(|ticket| FailedRuns::from_ticket(ticket).is_none()),
                     provenance,
                     sealer,
                     staged,
@@ -215,9 +223,30 @@ impl TaskRun<'_> {
         }
     }
 
-    /// Publishes while the lease is held. Returns a reason to stop only after all writes have ended,
-    /// so that a withdrawal leaves nothing behind.
+    /// Step 3. Without a policy service, every recording is cleared.
+    async fn clear(&self, recorded: Recorded) -> Result<Cleared, Unmade> {
+        let (worker, trail) = (self.worker, self.span.trail());
+        timed(worker, &trail, Stage::Clear, Unmade::code, |_| {
+            clear(recorded, self)
+        })
+        .await
+    }
+
+    /// Step 4. Publishes while the lease is held. Returns a reason to stop only after all writes
+    /// have ended, so that a withdrawal leaves nothing behind.
     async fn publish(&self, cleared: Cleared, slot: &mut SlotHold) -> Result<Artifact, Unmade> {
+        let (worker, trail) = (self.worker, self.span.trail());
+        timed(worker, &trail, Stage::Publish, Unmade::code, |_| {
+            self.publish_until_stop(cleared, slot)
+        })
+        .await
+    }
+
+    async fn publish_until_stop(
+        &self,
+        cleared: Cleared,
+        slot: &mut SlotHold,
+    ) -> Result<Artifact, Unmade> {
         let stopped = CancellationToken::new();
         let publishing = publish(&*self.worker.blobs, &self.claim.lease, cleared, &stopped);
         tokio::pin!(publishing);
@@ -225,6 +254,8 @@ impl TaskRun<'_> {
             biased;
             published = &mut publishing => Ok(published.map_err(RecordError::Publish)?),
             stop = self.until_stop(None) => {
+                // Dropping the write instead would not end it: a blocking write runs on, and could
+                // create a file after the withdrawal that has removed all of them.
                 stopped.cancel();
                 slot.leave();
                 let _ = publishing.await;

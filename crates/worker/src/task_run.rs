@@ -1,24 +1,27 @@
-//! The run of a task, and what stops it early: its lease is lost, its engine makes no progress for
-//! longer than its model allows, or the process must stop immediately.
+//! The state of a run, and the reasons to stop it early: the lease is lost, the engine makes no
+//! progress for longer than its model allows, or the process must stop immediately. The steps of a
+//! run are in [`crate::run`].
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::{VideoSpec, Warning};
-use kinora_engine::{Control, Progress};
+use kinora_contract::{Clock, Stopwatch, VideoSpec, Warning};
+use kinora_engine::{Control, Picture, Preview, Progress};
+use kinora_pool::Pool;
 use kinora_store::{Claim, Renewal, StoreError};
 use kinora_traces::Span;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::drain::Shutdown;
 use crate::error::Stop;
 use crate::keeper::{Gone, KeptLease, percent};
 use crate::lineup::Served;
-use crate::preview::Previews;
 use crate::retry::retry_unavailable;
 use crate::worker::Worker;
 
-/// One attempt at a claimed task. Its stages are in [`crate::run`], its place in
-/// [`crate::elsewhere`], and what becomes of the task in [`crate::ending`].
+/// One attempt at a claimed task, from its claim to its outcome. All steps share this state.
 pub(crate) struct TaskRun<'a> {
     pub(crate) worker: &'a Worker,
     pub(crate) claim: &'a Claim,
@@ -33,6 +36,21 @@ pub(crate) struct TaskRun<'a> {
 }
 
 impl TaskRun<'_> {
+    /// The output of `work`, unless there is a reason to stop before it is done: then `work` is
+    /// dropped. An engine that works may be silent for `silence_max`.
+    pub(crate) async fn unless_stopped<T>(
+        &self,
+        silence_max: Option<Duration>,
+        work: impl Future<Output = T>,
+    ) -> Result<T, Stop> {
+        tokio::select! {
+            // Finished work counts even if there is a reason to stop by then.
+            biased;
+            done = work => Ok(done),
+            stop = self.until_stop(silence_max) => Err(stop),
+        }
+    }
+
     /// Watches until there is a reason to stop, and returns it. A working engine may be silent for
     /// `silence_max`; once it is done, silence is normal.
     pub(crate) async fn until_stop(&self, silence_max: Option<Duration>) -> Stop {
@@ -167,6 +185,70 @@ impl Life {
             self.silent = Duration::ZERO;
         }
         self.silent
+    }
+}
+
+/// A shorter interval would not be visible, and each preview costs a write.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// The previews of one run, a second apart.
+#[derive(Debug)]
+struct Previews {
+    threads: Pool,
+    clock: Arc<dyn Clock>,
+    /// Time since the last one.
+    last: Option<Stopwatch>,
+    /// The preview being encoded; dropped with this value.
+    encoding: JoinSet<Option<Arc<[u8]>>>,
+}
+
+impl Previews {
+    /// Previews encoded by `threads`, a second apart by `clock`.
+    pub(crate) fn new(threads: Pool, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            threads,
+            clock,
+            last: None,
+            encoding: JoinSet::new(),
+        }
+    }
+
+    /// The next encoded preview as WebP, if it is ready. Starts an encoding if one is due. Never
+    /// waits: the lease is renewed with or without a preview, however busy the threads are.
+    pub(crate) fn next(&mut self, preview: &Preview) -> Option<Arc<[u8]>> {
+        if !self.encoding.is_empty() {
+            let encoded = self.encoding.try_join_next()?;
+            return encoded.ok().flatten();
+        }
+        if self
+            .last
+            .as_ref()
+            .is_none_or(|last| last.elapsed() >= EVERY)
+            && let Some(picture) = preview.take()
+        {
+            self.last = Some(Stopwatch::start(&self.clock));
+            self.encode(picture);
+        }
+        None
+    }
+
+    fn encode(&mut self, picture: Picture) {
+        let threads = self.threads.clone();
+        let encoding = async move {
+            let encoded = threads
+                .run(move || {
+                    let size = picture.size;
+                    kinora_media::preview(size.width, size.height, &picture.rgb)
+                })
+                .await;
+            let webp =
+                encoded.inspect_err(|error| tracing::debug!(%error, "encoding a preview stopped"));
+            let webp = webp.ok()?;
+            let webp =
+                webp.inspect_err(|error| tracing::debug!(%error, "a preview could not be encoded"));
+            Some(webp.ok()?.into())
+        };
+        self.encoding.spawn(encoding.in_current_span());
     }
 }
 

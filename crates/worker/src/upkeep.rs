@@ -2,7 +2,11 @@
 //! idle for too long leave.
 
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
+
+use kinora_blobs::BlobError;
+use kinora_engine::Control;
 
 use crate::drain::Shutdown;
 use crate::worker::Worker;
@@ -29,4 +33,58 @@ pub(crate) async fn look_after_devices(worker: Arc<Worker>, shutdown: Shutdown) 
             () = tokio::time::sleep(LOOK_EVERY) => {}
         }
     }
+}
+
+/// Loads the engines, all at the same time, until they are loaded, have failed, or the stop begins.
+pub(crate) async fn warm_up_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
+    let (control, own) = (Control::default(), worker.clone());
+    let cancel = control.cancel.clone();
+    let mut warming = tokio::task::spawn_blocking(move || warm_up(&own, &control));
+    tokio::select! {
+        biased;
+        _ = &mut warming => {}
+        () = shutdown.draining() => {
+            cancel.cancel();
+            // A panic has been printed by its thread.
+            let _ = warming.await;
+        }
+    }
+    worker.backoff.readiness().set_warming_up(false);
+}
+
+fn warm_up(worker: &Worker, control: &Control) {
+    thread::scope(|scope| {
+        for engine in worker.lineup.warm_engines() {
+            scope.spawn(|| engine.warm_up(control));
+        }
+    });
+}
+
+/// Probes whenever [`crate::Backoff`] asks for it, until a drain begins.
+pub(crate) async fn probe_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
+    tokio::select! {
+        biased;
+        () = probe_when_due(&worker) => {}
+        () = shutdown.draining() => {}
+    }
+}
+
+async fn probe_when_due(worker: &Worker) {
+    loop {
+        match worker.backoff.next_probe() {
+            None => worker.backoff.trouble_begins().await,
+            Some(pause) => {
+                tokio::time::sleep(pause).await;
+                let probed = probe(worker).await;
+                worker.backoff.note_probe(&probed);
+            }
+        }
+    }
+}
+
+/// A run needs both: it makes its file in one and stores it in the other.
+async fn probe(worker: &Worker) -> Result<(), BlobError> {
+    let scratch = worker.scratch.clone();
+    worker.pools.files.run(move || scratch.probe()).await??;
+    worker.blobs.probe().await
 }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::Room;
+use crate::memory::Room;
 
 /// Bytes that a slow client must read within each [`Deadlines::write`].
 const WRITE_BYTES_MIN: usize = 16 * 1024;

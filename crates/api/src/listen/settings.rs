@@ -3,7 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_contract::Clock;
+use kinora_contract::{Clock, limits};
+use kinora_store::Allowances;
+
+use super::Tls;
+use crate::cors::Cors;
+use crate::proxies::TrustedProxies;
 
 /// How the listener behaves.
 #[derive(Clone, Debug)]
@@ -12,10 +17,57 @@ pub struct ListenSettings {
     pub connections_max: usize,
     /// From the first byte of a request to the end of its headers; also for a TLS handshake.
     pub header_timeout: Duration,
-    /// Maximum time for answers in progress after [`super::Stop::done`].
+    /// Maximum time for answers in progress after [`crate::listen::Stop::done`].
     pub drain_limit: Duration,
     /// Random bytes that make this process's request ids unique.
     pub request_id_prefix: [u8; 6],
     /// Measures outages for the log. Deadlines follow the runtime's timers.
     pub clock: Arc<dyn Clock>,
+}
+
+/// Limits and options of a listener beyond [`super::ListenSettings`].
+#[derive(Clone, Debug)]
+pub struct Guards {
+    /// From the start of a connection to its first byte.
+    pub first_byte_timeout: Duration,
+    /// From the end of an answer to the first byte of the next request.
+    pub idle_timeout: Duration,
+    /// From the end of a request's headers to the end of its body.
+    pub request_timeout: Duration,
+    /// How long a client may leave an answer unread.
+    pub write_timeout: Duration,
+    /// Maximum number of connections per client address; behind a trusted proxy, maximum number of
+    /// concurrent requests per client.
+    pub connections_per_address_max: usize,
+    /// Maximum bytes of bodies, unread answers and grown buffers that all connections together may
+    /// hold in memory; one client may hold a quarter of it.
+    pub buffered_bytes_max: u64,
+    /// Requests per minute of a key without its own limit; 0 is unlimited.
+    pub requests_per_minute: u32,
+    /// Shares all keys' limits with other processes, if there are any.
+    pub allowances: Option<Arc<dyn Allowances>>,
+    /// Proxies whose `X-Forwarded-For` is trusted.
+    pub trusted_proxies: TrustedProxies,
+    /// Other origins whose pages may call the API.
+    pub cors: Cors,
+    /// Serves TLS only, if set.
+    pub tls: Option<Tls>,
+}
+
+impl Default for Guards {
+    fn default() -> Self {
+        Self {
+            first_byte_timeout: Duration::from_secs(limits::CONNECTION_FIRST_BYTE_SECONDS),
+            idle_timeout: Duration::from_secs(limits::CONNECTION_IDLE_SECONDS),
+            request_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(limits::CONNECTION_WRITE_SECONDS),
+            connections_per_address_max: 1000,
+            buffered_bytes_max: 256 << 20,
+            requests_per_minute: 0,
+            allowances: None,
+            trusted_proxies: TrustedProxies::none(),
+            cors: Cors::default(),
+            tls: None,
+        }
+    }
 }

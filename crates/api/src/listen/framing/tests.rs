@@ -14,8 +14,7 @@ use hyper_util::rt::TokioIo;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
 
-use super::*;
-use crate::listen::envelope_io::EnvelopeIo;
+use super::{EnvelopeIo, *};
 use crate::request_id::RequestIds;
 
 /// Feeds `bytes` to the framing in pieces that end at `cuts`.

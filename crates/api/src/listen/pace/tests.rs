@@ -1,7 +1,7 @@
 //! Each deadline, met and missed, on a paused clock.
 
 use super::*;
-use crate::buffers::{Buffers, Owner};
+use crate::memory::{Buffers, Owner};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 const SECOND: Duration = Duration::from_secs(1);

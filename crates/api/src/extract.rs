@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{Extensions, HeaderMap, header};
-use kinora_contract::{ErrorCode, KeyText};
+use kinora_contract::{ErrorCode, KeyText, TaskId};
 use kinora_store::{ApiKey, Scope};
 
-use crate::context::SharedContext;
 use crate::error::ApiError;
+use crate::middleware::SharedContext;
 use crate::state::{Api, SharedApi};
 
 /// A key that may read.
@@ -99,4 +99,24 @@ fn bearer(headers: &HeaderMap) -> Option<[u8; 32]> {
     scheme
         .eq_ignore_ascii_case("bearer")
         .then(|| KeyText::sha256_of(key.trim_matches(' ')))?
+}
+
+/// The `{id}` of a path. A malformed id counts as an unknown task, without asking the store.
+pub(crate) struct PathId(pub(crate) TaskId);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathId {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let params = RawPathParams::from_request_parts(parts, state)
+            .await
+            .map_err(|_| ApiError::video_not_found())?;
+        let text = params
+            .iter()
+            .find(|(name, _)| *name == "id")
+            .map(|(_, text)| text);
+        text.and_then(|text| text.parse().ok())
+            .map(Self)
+            .ok_or_else(ApiError::video_not_found)
+    }
 }

@@ -7,7 +7,7 @@ use kinora_contract::{FrameSize, Inputs, Priority, Seconds, Size, State, TaskId,
 use proptest::prelude::*;
 use tokio::sync::Semaphore;
 
-use super::*;
+use crate::slots::*;
 
 const MEMORY: Duration = Duration::from_secs(600);
 /// Seconds of tasks.

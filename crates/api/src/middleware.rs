@@ -1,0 +1,322 @@
+//! Everything around an endpoint: header limits, the request id, the key's rate, headers for
+//! browsers, and error envelopes for failures outside endpoints, panics included.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, Method, Request, StatusCode, Version, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+use kinora_contract::limits::{HEADER_BYTES_MAX, HEADERS_MAX};
+use kinora_contract::{Clock, ErrorCode, Refusal};
+use kinora_store::Outage;
+use tower_service::Service;
+
+use crate::cors::Cors;
+use crate::error::{ApiError, Fault};
+use crate::memory::{Buffers, Room};
+use crate::rates::{Meter, RateLimits};
+use crate::request_id::{RequestId, RequestIds};
+use crate::responses::harden;
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Runs before and after every endpoint.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) router: Router,
+    pub(crate) ids: RequestIds,
+    pub(crate) rates: Arc<RateLimits>,
+    pub(crate) cors: Cors,
+    pub(crate) buffers: Buffers,
+    pub(crate) journal: Journal,
+}
+
+impl Front {
+    /// Answers a request of `client`, or sends the refusal that the listener has already decided
+    /// on. Takes memory for the answer from the connection's `room`.
+    pub(crate) async fn answer(
+        &self,
+        client: IpAddr,
+        refused: Option<ApiError>,
+        room: &Room,
+        mut request: Request<Body>,
+    ) -> Response {
+        let id = self.ids.next();
+        let (method, uri) = (request.method().clone(), request.uri().clone());
+        let context = Arc::new(Context {
+            meter: Meter::new(self.rates.clone()),
+            buffers: self.buffers.clone(),
+        });
+        let granted = self.cors.granted(request.headers());
+        request.extensions_mut().insert(context.clone());
+        let checked = match refused {
+            Some(error) => Err(error),
+            None => check_headers(request.headers())
+                .map_err(ApiError::from)
+                .and_then(|()| check_host(request.version(), request.headers())),
+        };
+        let mut response = match checked {
+            Err(error) => error.into_response(),
+            Ok(()) => match self.cors.preflight(&request) {
+                Some(response) => response,
+                None => id.scope(guarded(self.router.clone(), request)).await,
+            },
+        };
+        let has_changed_something = !method.is_safe() && response.status().is_success();
+        if has_changed_something {
+            room.admit_anyway(&mut response, client);
+        } else if let Err(full) = room.admit(&mut response, client).await {
+            response = ApiError::from(full).into_response();
+        }
+        let fault = response.extensions_mut().remove::<Fault>();
+        let asked = Asked {
+            id,
+            method: &method,
+            path: uri.path(),
+            client,
+        };
+        self.journal.note(&asked, response.status(), fault);
+        let headers = response.headers_mut();
+        headers.insert(X_REQUEST_ID, id.header());
+        if let Some(standing) = context.meter.standing() {
+            standing.write(headers);
+        }
+        self.cors.grant(granted, headers);
+        harden(headers);
+        response
+    }
+}
+
+/// Runs the endpoint; a panic becomes an internal error.
+async fn guarded(mut router: Router, request: Request<Body>) -> Response {
+    let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
+    match answered {
+        Ok(Ok(response)) => response,
+        Ok(Err(never)) => match never {},
+        Err(_) => ApiError::internal(&"an endpoint panicked").into_response(),
+    }
+}
+
+fn check_headers(headers: &HeaderMap) -> Result<(), Refusal> {
+    let bytes: usize = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len())
+        .sum();
+    if headers.len() > HEADERS_MAX || bytes > HEADER_BYTES_MAX {
+        let message = format!(
+            "Headers too large: at most {HEADERS_MAX} headers and {HEADER_BYTES_MAX} bytes in all."
+        );
+        return Err(Refusal::new(ErrorCode::HeadersTooLarge, message));
+    }
+    Ok(())
+}
+
+/// Maximum length of a host name, in bytes (RFC 1035, section 2.3.4).
+const NAME_BYTES_MAX: usize = 255;
+
+/// Refuses a request without the one valid `Host` that HTTP/1.1 requires. HTTP/1.0 may omit it.
+fn check_host(version: Version, headers: &HeaderMap) -> Result<(), ApiError> {
+    let mut all = headers.get_all(header::HOST).iter();
+    let message = match (all.next(), all.next()) {
+        (None, _) if version < Version::HTTP_11 => return Ok(()),
+        (None, _) => "The request has no 'Host' header; HTTP/1.1 needs one.",
+        (Some(_), Some(_)) => "'Host' was sent more than once.",
+        (Some(only), None) => match only.to_str() {
+            Ok(text) if is_host(text) => return Ok(()),
+            _ => "'Host' must be a host name or an IP address, with an optional port.",
+        },
+    };
+    Err(ApiError::of(ErrorCode::InvalidValue, "Host", message).closing())
+}
+
+/// Whether `text` is a host with an optional port, as in a URL (RFC 3986, section 3.2.2).
+fn is_host(text: &str) -> bool {
+    let (host, port) = match text.strip_prefix('[').map(|rest| rest.split_once(']')) {
+        Some(Some((address, port))) => (address.parse::<Ipv6Addr>().is_ok(), port),
+        Some(None) => return false,
+        None => {
+            let end = text.find(':').unwrap_or(text.len());
+            let (name, port) = text.split_at(end);
+            (is_name(name), port)
+        }
+    };
+    host && is_port(port)
+}
+
+/// A name or an IPv4 address. RFC 3986 allows more characters, but names that resolve use only
+/// these.
+fn is_name(text: &str) -> bool {
+    (1..=NAME_BYTES_MAX).contains(&text.len())
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~%".contains(&byte))
+}
+
+/// Empty, or a colon followed by an optional number.
+fn is_port(text: &str) -> bool {
+    match text.strip_prefix(':') {
+        None => text.is_empty(),
+        Some(digits) => {
+            let all = digits.bytes().all(|byte| byte.is_ascii_digit());
+            all && (digits.is_empty() || digits.parse::<u16>().is_ok())
+        }
+    }
+}
+
+/// Answers under this path need storage.
+const STORED: &str = "/v1/videos";
+
+/// Logs the requests of a listener.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    /// Separate from writes, since a full disk fails only writes.
+    reads: Outage,
+    writes: Outage,
+    /// The memory for connections.
+    room: Outage,
+}
+
+/// The parts of a request that the log names.
+#[derive(Debug)]
+pub(crate) struct Asked<'a> {
+    pub(crate) id: RequestId,
+    pub(crate) method: &'a Method,
+    pub(crate) path: &'a str,
+    pub(crate) client: IpAddr,
+}
+
+impl Journal {
+    /// A journal without an outage; `clock` measures how long one lasts.
+    pub(crate) fn new(clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            reads: Outage::of("reads for requests", clock),
+            writes: Outage::of("writes for requests", clock),
+            room: Outage::of("memory for requests", clock),
+        }
+    }
+
+    /// Logs the answer to a request.
+    pub(crate) fn note(&self, asked: &Asked<'_>, status: StatusCode, fault: Option<Fault>) {
+        // In scope, so the store's own outage message names the first request that met it.
+        asked
+            .id
+            .scope_sync(|| self.note_within(asked, status, fault));
+    }
+
+    fn note_within(&self, asked: &Asked<'_>, status: StatusCode, fault: Option<Fault>) {
+        let Asked {
+            method,
+            path,
+            client,
+            ..
+        } = asked;
+        let is_success = status.is_success() && fault.is_none();
+        let status = status.as_u16();
+        let storage = if method.is_safe() {
+            &self.reads
+        } else {
+            &self.writes
+        };
+        match fault {
+            Some(Fault::Internal(cause)) => {
+                tracing::error!(cause, %method, path, %client, status, "internal error");
+                return;
+            }
+            Some(Fault::Storage(cause)) => storage.note_failure(&cause),
+            Some(Fault::Overload) => self.room.note_failure(&"memory for connections is full"),
+            None => {}
+        }
+        tracing::debug!(%method, path, %client, status, "answered");
+        if is_success && path.starts_with(STORED) {
+            storage.note_success();
+            self.room.note_success();
+        }
+    }
+}
+
+/// The listener's shared resources, as one request uses them.
+#[derive(Debug)]
+pub(crate) struct Context {
+    /// Counts the request against its key.
+    pub(crate) meter: Meter,
+    /// The memory budget for connections.
+    pub(crate) buffers: Buffers,
+}
+
+/// The context, shared by the listener and the endpoint.
+pub(crate) type SharedContext = Arc<Context>;
+
+#[cfg(test)]
+mod host_tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_urls_are_hosts() {
+        for good in [
+            "localhost",
+            "localhost:8080",
+            "Kinora.Example.com.",
+            "my_service:80",
+            "192.0.2.1:65535",
+            "[::1]",
+            "[2001:db8::1]:8080",
+            "xn--bcher-kva.example",
+            "example.com:",
+        ] {
+            assert!(is_host(good), "{good}");
+        }
+        let long = "a".repeat(256);
+        for bad in [
+            "",
+            ":80",
+            "a b",
+            "a,b",
+            "a/b",
+            "a?b",
+            "a#b",
+            "a\\b",
+            "user@host",
+            "http://host",
+            "host:80:80",
+            "host:65536",
+            "host:8o",
+            "host:-1",
+            "::1",
+            "[::1",
+            "[::1]x",
+            "[::1%eth0]",
+            "[localhost]",
+            "[]",
+            &long,
+        ] {
+            assert!(!is_host(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn http_1_1_needs_one_host_and_http_1_0_none() {
+        let headers = |hosts: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for host in hosts {
+                headers.append(header::HOST, header::HeaderValue::from_static(host));
+            }
+            headers
+        };
+        for (version, hosts, good) in [
+            (Version::HTTP_11, &["a"][..], true),
+            (Version::HTTP_11, &[], false),
+            (Version::HTTP_11, &["a", "a"], false),
+            (Version::HTTP_11, &["a b"], false),
+            (Version::HTTP_10, &[], true),
+            (Version::HTTP_10, &["a"], true),
+            (Version::HTTP_10, &["a", "b"], false),
+        ] {
+            let checked = check(version, &headers(hosts));
+            assert_eq!(checked.is_ok(), good, "{version:?} {hosts:?}");
+        }
+    }
+}
