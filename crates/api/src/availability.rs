@@ -1,4 +1,4 @@
-//! //! Which models a living worker serves. The answer may be a second old, so that requests need
+//! Which models a living worker serves. The answer may be a second old, so that requests need
 //! not wait for it: when it goes stale, one request asks the store and the others use the previous
 //! answer.
 
@@ -71,11 +71,13 @@ impl Availability {
         if self.is_fresh(clock.steady()) {
             return;
         }
+        // Not `lock`: a store that does not answer must delay one request, and not all of them.
         let Ok(_asking) = asking.try_lock() else {
             return;
         };
         let answer = timeout(ASK_MAX, workers.served_models()).await;
         let mut known = self.0.known.write().unwrap_or_else(PoisonError::into_inner);
+        // After a failure too: otherwise each request would wait for a store that does not answer.
         known.asked = Some(clock.steady());
         match answer {
             Ok(Ok(models)) => known.models = Some(Arc::new(models)),

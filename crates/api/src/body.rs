@@ -1,5 +1,5 @@
-//! Parses request bodies, JSON or form, into fields. Limits the size before reading, and refuses
-//! compressed bodies and character sets other than UTF-8.
+//! Parses request bodies, JSON or multipart form, into fields. Limits the size before reading, and
+//! refuses files, compressed bodies and character sets other than UTF-8.
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, header};
@@ -84,6 +84,8 @@ fn check_encoding(headers: &HeaderMap) -> Result<(), ApiError> {
 
 /// Reads the whole body; `incomplete` is the error code for a body that ends early.
 async fn read(headers: &HeaderMap, body: Body, incomplete: ErrorCode) -> Result<Bytes, ApiError> {
+    // Refused before the first byte is read, if the client says how much it is going to send; the
+    // limit below holds in any case.
     let declared = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok());

@@ -1,5 +1,6 @@
-//! Conditional requests by entity tag (RFC 9110, section 13). Nothing served here has a
-//! modification date, so conditions on dates are ignored, as the RFC requires.
+//! Conditional requests by entity tag and single byte ranges (RFC 9110, sections 13 and 14).
+//! Nothing served here has a modification date, so conditions on dates are ignored; a request for
+//! several ranges gets the whole file. The RFC allows both.
 
 use std::ops::Range;
 
@@ -23,6 +24,8 @@ pub(crate) enum Condition {
 impl Condition {
     /// Checks `If-Match` and `If-None-Match` against the current tag, quotes included: `"abc"`.
     pub(crate) fn of(headers: &HeaderMap, etag: &str) -> Self {
+        // In the order of the RFC (9110, section 13.2.2): `If-Match` first, so a client that
+        // requires the old content learns that it is gone.
         if headers.contains_key(header::IF_MATCH) && !names(headers, &header::IF_MATCH, etag) {
             return Self::Failed;
         }

@@ -178,6 +178,7 @@ async fn find(
     let found = match extract::authorize(api, headers, extensions, Scope::Read).await {
         Ok(key) => api.tasks.get(&key.key.project, id).await?,
         // A rate limit or an unavailable store must not become a final answer.
+        // The URL was good once, so "expired" is more helpful than "unknown key".
         Err(error) if address == Address::Expired && is_useless_key(&error) => None,
         Err(error) => return Err(error),
     };
@@ -237,6 +238,7 @@ async fn send(
         Stretch::Part(part) => (StatusCode::PARTIAL_CONTENT, part),
         Stretch::Unsatisfiable => return Ok(unsatisfiable(file.bytes)),
     };
+    // Before the headers: once a length is announced, a missing file can only end the connection.
     check_present(api, id, file).await?;
     let body = if method == Method::HEAD {
         Body::empty()
@@ -351,6 +353,7 @@ async fn redirect(
     };
     let mut location =
         HeaderValue::from_str(url.as_str()).map_err(|error| ApiError::internal(&error))?;
+    // Whoever has the URL has the file: it must not get into logs of headers.
     location.set_sensitive(true);
     let no_store = HeaderValue::from_static("private, no-store");
     let fields = [

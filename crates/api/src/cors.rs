@@ -81,6 +81,7 @@ impl Cors {
         if self.is_off() {
             return;
         }
+        // Even without a grant: a cache must not give this answer to a page of another origin.
         headers.append(header::VARY, HeaderValue::from_static("origin"));
         if let Some(origin) = asked {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

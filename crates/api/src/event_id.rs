@@ -1,5 +1,6 @@
-//! The id of an event. It encodes everything the client has received once it has read the event, so
-//! any process can continue a stream and none keeps a log. Clients send it back unchanged.
+//! The id of an event, and the states that a client has already received. An id encodes everything
+//! the client has once it has read the event, so any process can continue a stream and none keeps a
+//! log. Clients send it back unchanged.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -67,7 +68,7 @@ impl fmt::Display for EventId {
 
 /// The text is not the id of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct NoEventId;
+pub(crate) struct NoEventId;
 
 impl FromStr for EventId {
     type Err = NoEventId;
@@ -132,6 +133,8 @@ impl RecentlyTold {
     pub(crate) fn is_news(&mut self, told: Told) -> bool {
         if let Some(place) = self.0.iter().position(|known| known.task() == told.task()) {
             let known = self.0[place];
+            // A read that began before the end may arrive after it; showing it would bring a
+            // finished task back to life in the client.
             if known == told || known.has_ended() && !told.has_ended() {
                 return false;
             }

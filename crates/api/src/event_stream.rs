@@ -269,6 +269,8 @@ impl EventStream {
             Ok(event) => event,
             Err(error) => {
                 tracing::debug!(code = ?error.code(), "event delayed: task not read");
+                // The task goes back to the front and is read again: its letter has been taken, and
+                // nobody else would deliver it.
                 self.beginning.push_front(id);
                 let stopping = self.api.stopping.clone();
                 tokio::select! {
@@ -344,6 +346,10 @@ impl EventStream {
         let progress = &mut self.progress;
         progress.ended_ms = progress.ended_ms.max(ended_ms);
         let mailbox = self.waiter.mailbox();
+        // Example: tasks A and B end at 12:00:01 and 12:00:02, and B is sent first. If the id of
+        // that event said 12:00:02, a client that reconnects with it would never learn of A. So the
+        // time moves only when nothing is left to send. Until then the id repeats the earlier time,
+        // and a client that reconnects may receive an end twice, but misses none.
         if self.beginning.is_empty() && mailbox.is_empty() && !mailbox.is_over() {
             let told_ms = progress.open_ms.max(progress.ended_ms);
             progress.since_ms = progress.since_ms.max(told_ms);

@@ -1,4 +1,5 @@
-//! `GET /v1/videos/events`: the updates of all tasks of a project, as server-sent events.
+//! `GET /v1/videos/events` and `GET /v1/videos/{id}/events`: the updates of all tasks of a project,
+//! or of one task until it has ended, as server-sent events.
 
 use std::collections::VecDeque;
 

@@ -1,5 +1,6 @@
-//! Authentication by `Authorization: Bearer KEY`. Missing, malformed, unknown, revoked and expired
-//! keys get the same answer. Keys are looked up by hash; the key text is never stored or logged.
+//! Extractors of endpoints: the API key with its scope, and the task id in a path. Missing,
+//! malformed, unknown, revoked and expired keys get the same answer. Keys are looked up by hash;
+//! the key text is never stored or logged.
 
 use std::sync::Arc;
 
@@ -61,6 +62,8 @@ pub(crate) async fn authorize(
     };
     let now_ms = api.clock.now_ms();
     let found = api.keys.find_key(&sha256, now_ms).await?;
+    // Revoked and expired keys get the answer of unknown ones: a caller cannot find out which keys
+    // once existed.
     let usable = found.filter(|key| key.is_usable(now_ms));
     let key = usable.ok_or_else(unauthorized)?;
     // The listener provides the meter; requests that reach the router without it are not metered.

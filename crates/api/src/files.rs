@@ -1,4 +1,5 @@
-//! The files of a result, under the names that clients use.
+//! The files of a result: their names for clients, and the ones that were lost on disk although
+//! their task is completed. A lost file is reported as lost, never as expired.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

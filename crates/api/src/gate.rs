@@ -34,6 +34,8 @@ impl Gate {
     /// refused, even if the operator allows requests without an answer; otherwise a client could
     /// bypass the policy by flooding it.
     pub(crate) async fn check(&self, new: &NewTask) -> Result<(), ApiError> {
+        // First the project's own turn, then one of all: slow answers for one project hold no turns
+        // that others need.
         let own = self.turns.own(&new.project).await?;
         let _turn = self.turns.next(own).await.map_err(|full| match full {
             Full::Owner => full.into(),

@@ -20,7 +20,7 @@ use crate::state::SharedApi;
 /// Health status.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Health)]
-struct Sign {
+pub(crate) struct Sign {
     /// Always `ok`.
     #[schema(example = "ok")]
     status: &'static str,

@@ -56,6 +56,8 @@ pub(crate) async fn list(
         Some(Extension(context)) => Some(room(&context.buffers, &project).await?),
         None => None,
     };
+    // Last of the three waits: nobody holds one of the few turns of all projects while it waits for
+    // its own memory.
     let turn = api.turns.next(turn).await?;
     let request = PageRequest {
         project,

@@ -87,6 +87,8 @@ async fn accept(
     let service = Arc::new(service);
     let connections = Connections::default();
     loop {
+        // Connections are accepted one at a time. While one waits for a place, those behind it wait
+        // in the backlog, where they take no memory of this process.
         let arrived = tokio::select! {
             arrived = door.next(&listener) => arrived,
             () = stop.done.cancelled() => break,
@@ -97,9 +99,13 @@ async fn accept(
         let (service, connection) = (service.clone(), connections.open());
         tokio::spawn(async move {
             service.connection(stream, peer, connection).await;
+            // The place is free only when the connection is closed, so places bound the number of
+            // open sockets.
             drop(entry);
         });
     }
+    // Before the wait: from here on the kernel refuses connections, so clients go elsewhere at once
+    // instead of waiting in the backlog of a process that ends.
     drop(listener);
     let drained = tokio::time::timeout(drain_limit, connections.end()).await;
     if drained.is_err() {
@@ -251,6 +257,7 @@ impl Service {
             TimedBody::boxed_body(body, deadline, taken.clone(), busy.clone())
         });
         let mut response = self.front.answer(client, refused, &room, request).await;
+        // The endpoint has used the body; the body itself may live on until its rest has been read.
         if let Some(taken) = taken {
             taken.give_back();
         }
@@ -261,6 +268,8 @@ impl Service {
         let gradual = response.extensions_mut().remove::<Gradual>();
         let outlet = gradual.map(|gradual| Outlet::new(busy.clone(), gradual));
         let held = response.extensions_mut().remove::<Arc<Held>>();
+        // An answer that is whole in memory stays there until it is read. Files and streams are
+        // read piece by piece and keep the usual pace.
         if let Some(bytes) = in_memory(response.body()) {
             busy.must_be_taken(bytes);
         }

@@ -1,5 +1,6 @@
 //! The memory budget for connections: request bodies, unread answers, and buffers that grew. Each
 //! owner may use a share of the process-wide budget, so one client cannot starve the others.
+//! Nothing is queued: bytes that do not fit are refused, or waited for briefly.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -114,6 +115,9 @@ impl Buffers {
         bytes: u64,
         patience: Duration,
     ) -> Result<Held, Full> {
+        // Polls instead of queueing: a queue would have to be fair among owners with different
+        // shares, and a wake-up at each release would cost every answer more than a few waiting
+        // tasks do.
         let waiting = async {
             loop {
                 match self.try_take(owner, bytes) {
@@ -294,6 +298,7 @@ impl Room {
         response: &mut Response,
         client: IpAddr,
     ) -> Result<(), Full> {
+        // hyper's buffer grows once and stays, so a connection pays for it once.
         if !self.is_writing_much() {
             let room = self.buffers.take(&self.owner, WRITING_BYTES, PATIENCE);
             self.write_much(room.await?);
@@ -362,6 +367,8 @@ impl Wanted {
             return None;
         }
         let has_room = response.extensions().get::<Arc<Held>>().is_some();
+        // A list takes its memory before it is read from the store, for its project; counting it
+        // for the client as well would count it twice.
         let bytes = in_memory.filter(|_| !has_room).unwrap_or(0);
         Some(Self { bytes })
     }
@@ -391,6 +398,9 @@ impl BodyRoom {
 
     /// Takes memory for a piece of `bytes`.
     pub(super) fn take(&self, bytes: usize) -> Result<(), Full> {
+        // Example: a body of 1 MB in pieces of 16 KB counts as 2 MB and 4 KB for the client, and
+        // 128 KiB for the connection, whose buffers have grown. Bodies up to 16 KiB in all count as
+        // nothing.
         let more = bytes as u64 * BODY_COPIES + PIECE_BYTES;
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let (all, held) = &mut *taken;

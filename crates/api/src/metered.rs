@@ -61,6 +61,8 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
+        // One service per route, so the path of its first request is that of all. The fallback for
+        // unknown paths has none.
         let path = request.extensions().get::<MatchedPath>();
         let route = self.route.get_or_init(|| {
             Arc::new(Route::new(
@@ -133,6 +135,9 @@ impl Route {
 
     fn count(&self, method: &'static str, status: StatusCode) {
         for place in &self.requests {
+            // A counter once found stays in its place, so a request finds it without a lock and
+            // without building its labels. Two requests that fill a place at once agree on one of
+            // them; the other goes on to the next place.
             let known = place.get_or_init(|| (method, status, self.counter(method, status)));
             if (known.0, known.1) == (method, status) {
                 return known.2.increment(1);

@@ -1,5 +1,6 @@
-//! Everything around an endpoint: header limits, the request id, the key's rate, headers for
-//! browsers, and error envelopes for failures outside endpoints, panics included.
+//! Everything around an endpoint: limits on headers, the `Host` check, the request id, rate-limit
+//! headers, headers for browsers, the request log, and error envelopes for failures outside of
+//! endpoints, panics included. Knows no endpoint.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::panic::AssertUnwindSafe;
@@ -66,12 +67,16 @@ impl Front {
                 None => id.scope(guarded(self.router.clone(), request)).await,
             },
         };
+        // A submit that was stored must be answered even if memory is short: without an answer, the
+        // client would not know whether it has a task.
         let has_changed_something = !method.is_safe() && response.status().is_success();
         if has_changed_something {
             room.admit_anyway(&mut response, client);
         } else if let Err(full) = room.admit(&mut response, client).await {
             response = ApiError::from(full).into_response();
         }
+        // After the admission, which may have replaced the response by a refusal for lack of
+        // memory.
         let fault = response.extensions_mut().remove::<Fault>();
         let asked = Asked {
             id,
@@ -93,6 +98,10 @@ impl Front {
 
 /// Runs the endpoint; a panic becomes an internal error.
 async fn guarded(mut router: Router, request: Request<Body>) -> Response {
+    // Unwind safety: the router and its state are shared by reference count and locks recover from
+    // poisoning, so a panic leaves nothing half done that the next request would see.
+    // The router shares its state by reference count, and its locks recover from poisoning, so the
+    // next request finds it usable.
     let answered = AssertUnwindSafe(router.call(request)).catch_unwind().await;
     match answered {
         Ok(Ok(response)) => response,

@@ -14,7 +14,7 @@ use crate::state::{Api, SharedApi};
 
 /// A served model.
 #[derive(Debug, Serialize, ToSchema)]
-struct Model {
+pub(crate) struct Model {
     /// The identifier to send as `model`.
     #[schema(example = "kinora-a1")]
     id: String,
@@ -41,7 +41,7 @@ struct Model {
 
 /// The served models.
 #[derive(Debug, Serialize, ToSchema)]
-struct ModelList {
+pub(crate) struct ModelList {
     /// Always `list`.
     #[schema(example = "list")]
     object: &'static str,

@@ -1,5 +1,6 @@
-//! The OpenAPI document, generated from handlers and types and refined by the contract's tables.
-//! `docs/openapi.json` is its golden copy, so every change of the API shows up as a diff.
+//! The OpenAPI document, generated from handlers and types and refined by the contract's tables,
+//! and the route that serves it. `docs/openapi.json` is its golden copy, so every change of the API
+//! shows up as a diff.
 
 use std::sync::{Arc, LazyLock};
 
@@ -56,6 +57,8 @@ pub(crate) fn text(described: OpenApi, catalog: &Catalog) -> String {
         tracing::error!(%error, "OpenAPI document not serialised");
         Value::Null
     });
+    // After the generation: the derives know types, but not the models of this service, on which
+    // lists of values and bounds depend.
     exact::make_exact(&mut document, catalog);
     add_webhooks(&mut document);
     format!("{document:#}")

@@ -38,6 +38,10 @@ impl TrustedProxies {
         }
         let lines = headers.get_all("x-forwarded-for").into_iter();
         let lines: Vec<&str> = lines.map_while(|line| line.to_str().ok()).collect();
+        // Each proxy appends the address that it was called from, so the list is read from its end.
+        // Example: `198.51.100.7, 203.0.113.9` from a trusted proxy. It was called by 203.0.113.9,
+        // whom nobody trusts: that is the client, and what it wrote before its own address means
+        // nothing.
         let named = lines.iter().rev().flat_map(|line| line.rsplit(','));
         for text in named {
             let Some(address) = address(text.trim()) else {

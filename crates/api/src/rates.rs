@@ -1,7 +1,7 @@
 //! Rate limits per key, in requests per minute: a token bucket that refills steadily. A key may
 //! spend a minute's worth at once, and then as fast as the bucket refills. Buckets live in memory,
 //! so a restart refills all of them. When several processes serve one store, a shared allowance
-//! decides (`share.rs`); the local bucket applies only while the store does not answer.
+//! decides; the local bucket applies only while the store does not answer.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -50,7 +50,7 @@ struct Bucket {
 
 /// A key's rate limit after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Standing {
+pub(crate) struct Standing {
     /// Requests per minute.
     limit: u32,
     /// Requests that may follow immediately.
@@ -91,6 +91,8 @@ impl RateLimits {
         if let Spent::Refused { retry_ms } = spent {
             return Some(Standing::refused(limit, retry_ms));
         }
+        // The local bucket runs along although the shared allowance decides: when the store stops
+        // answering, it already knows what this process has spent.
         let own = self.with_bucket(id, limit, now_ms, |bucket| bucket.take(limit, now_ms));
         Some(match spent {
             Spent::Admitted { left } => own.admitted(left),
@@ -154,6 +156,9 @@ impl Bucket {
     fn take(&mut self, limit: u32, now_ms: UnixMs) -> Standing {
         self.per_minute = limit;
         self.fill(now_ms);
+        // Example: 2 requests per minute. The bucket holds 120,000, a request takes 60,000, and
+        // each millisecond adds 2: two requests at once, then one every 30 s. All in integers, so
+        // nobody loses a request to rounding.
         let missing = REQUEST.saturating_sub(self.level);
         if missing == 0 {
             self.level -= REQUEST;
@@ -183,6 +188,7 @@ impl Standing {
 
     /// The standing of a request that the shared allowance will admit after `retry_ms`.
     fn refused(limit: u32, retry_ms: u64) -> Self {
+        // After `retry_ms` there is room for one request; the rest of the bucket fills after that.
         let others = u64::from(limit.saturating_sub(1)) * REQUEST;
         Self {
             limit,
@@ -295,6 +301,8 @@ impl Share {
         if let Some(spent) = self.lock().spend(now_ms) {
             return spent;
         }
+        // One request asks the store for a batch; the others wait here and then find it spent or
+        // not below.
         let _asking = self.asking.lock().await;
         if let Some(spent) = self.lock().spend(now_ms) {
             return spent;

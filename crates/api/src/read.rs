@@ -1,5 +1,5 @@
-//! `GET /v1/videos/{id}`: the current state of a task, or its next one. Never scans the store and
-//! never reads a file.
+//! `GET /v1/videos/{id}`: the current state of a task, or its next one for a client that waits
+//! (long poll). Never scans the store and never reads a file.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,6 +101,7 @@ async fn changed(
         return Ok((task, true));
     }
     let hold = api.watch.keys.hold(key.sha256, &api.keys, &api.clock);
+    // The key may be revoked during the wait of up to a minute.
     let change = async {
         tokio::select! {
             biased;
@@ -125,6 +126,7 @@ async fn next_change(
     let mailbox = waiter.mailbox();
     loop {
         mailbox.moved().await;
+        // No letter: the service stops, and the client gets the state as it is.
         let Some(letter) = mailbox.take() else {
             return api.own_task(project, id).await;
         };

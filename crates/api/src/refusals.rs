@@ -119,15 +119,15 @@ fn responses(sets: &[&[ErrorCode]]) -> BTreeMap<String, RefOr<Response>> {
     let body = ContentBuilder::new()
         .schema(Some(Ref::from_schema_name("ErrorBody")))
         .build();
-    let response = |codes: Vec<&str>| {
-        ResponseBuilder::new()
-            .description(format!("Refused: `{}`.", codes.join("`, `")))
-            .content("application/json", body.clone())
-            .build()
-    };
     codes
         .into_iter()
-        .map(|(status, codes)| (status.to_string(), RefOr::T(response(codes))))
+        .map(|(status, codes)| {
+            let response = ResponseBuilder::new()
+                .description(format!("Refused: `{}`.", codes.join("`, `")))
+                .content("application/json", body.clone())
+                .build();
+            (status.to_string(), RefOr::T(response))
+        })
         .collect()
 }
 

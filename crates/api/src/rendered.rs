@@ -74,6 +74,7 @@ impl Rendered {
         if let Some(entry) = shard.young.get(&task.id) {
             return entry.json_of(task, queue_position);
         }
+        // Used again: it moves to the young generation, and survives the next drop.
         let entry = shard.old.remove(&task.id)?;
         let json = entry.json_of(task, queue_position)?;
         shard.put(task.id, entry, self.0.generation_bytes_max);
@@ -105,6 +106,9 @@ impl Rendered {
 
 impl Entry {
     fn json_of(&self, task: &Arc<Task>, queue_position: Option<u64>) -> Option<Bytes> {
+        // Records of the store are immutable: a change makes a new one at another address. The weak
+        // reference keeps the allocation of the old one, so no new record can get its address while
+        // this entry lives. Comparing addresses is thus exact, and costs no hashing of the task.
         let is_same = std::ptr::eq(self.state.as_ptr(), Arc::as_ptr(task));
         (is_same && self.queue_position == queue_position).then(|| self.json.clone())
     }
@@ -120,6 +124,8 @@ impl Shard {
             self.young_bytes -= before.bytes();
         }
         if self.young_bytes + entry.bytes() > bytes_max {
+            // Two generations instead of a list in order of use: a hit needs no bookkeeping, and
+            // what was not used during a whole generation goes all at once.
             self.old = std::mem::take(&mut self.young);
             self.young_bytes = 0;
         }

@@ -97,6 +97,8 @@ impl RequestId {
         let mut length = PREFIX.len();
         text[..length].copy_from_slice(PREFIX);
         let number = self.number.to_be_bytes();
+        // The number grows with the requests of the process: eight digits, and more only when they
+        // are used up.
         let zeros = number.iter().take_while(|byte| **byte == 0).count();
         let number = &number[zeros.min(number.len() - NUMBER_DIGITS_MIN / 2)..];
         for byte in self.random.iter().chain(number) {

@@ -1,4 +1,5 @@
-//! Builds JSON answers.
+//! Responses: JSON bodies, the headers that restrict what browsers may do with them, and refusals
+//! written by hand where hyper cannot answer. Nothing here decides what to answer.
 
 use std::fmt::Write as _;
 

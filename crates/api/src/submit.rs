@@ -164,6 +164,8 @@ async fn validate_task(
     {
         return Err(ApiError::video_not_found());
     }
+    // For a request without one. It is stored with the task, so that every attempt makes the same
+    // video.
     let seed = u32::from_le_bytes(api.random()?);
     let submission = validate(request, &api.catalog, seed)?;
     check_ports(request, &api.settings.reference_ports)?;
@@ -255,11 +257,6 @@ async fn resolve_spec(api: &Api, project: &str, intent: Intent) -> Result<VideoS
 }
 
 async fn respond(api: &Api, insertion: Insertion) -> Result<Response, ApiError> {
-    let full = |why: &str, RetryAfter { millis }: RetryAfter| {
-        let seconds = millis.div_ceil(1000).clamp(1, RETRY_AFTER_SECONDS_MAX);
-        let message = format!("{why} Send the request again in {seconds} s.");
-        Err(ApiError::new(ErrorCode::QueueFull, message).retry_after(seconds))
-    };
     match insertion {
         Insertion::Inserted(task) => {
             tracing::info!(task = %task.id, model = task.spec.model, "task accepted");
@@ -271,13 +268,20 @@ async fn respond(api: &Api, insertion: Insertion) -> Result<Response, ApiError> 
             "Idempotency-Key",
             "This idempotency key was used with another request; use a fresh one.",
         )),
-        Insertion::QueueFull(after) => full("The queue is full.", after),
-        Insertion::ProjectFull(after) => full(
+        Insertion::QueueFull(after) => Err(queue_full("The queue is full.", after)),
+        Insertion::ProjectFull(after) => Err(queue_full(
             "This project has reached its maximum of unfinished tasks.",
             after,
-        ),
+        )),
         Insertion::QuotaFull(quota) => Err(quota_refusal(quota)),
     }
+}
+
+/// The refusal while the queue is full, for the reason `why`.
+fn queue_full(why: &str, RetryAfter { millis }: RetryAfter) -> ApiError {
+    let seconds = millis.div_ceil(1000).clamp(1, RETRY_AFTER_SECONDS_MAX);
+    let message = format!("{why} Send the request again in {seconds} s.");
+    ApiError::new(ErrorCode::QueueFull, message).retry_after(seconds)
 }
 
 /// Waiting helps only after days, so SDKs must not retry on their own.

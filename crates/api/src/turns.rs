@@ -33,14 +33,14 @@ struct Inner {
 
 /// A project's turn; dropping it ends it.
 #[derive(Debug)]
-struct Turn {
+pub(crate) struct Turn {
     _all: OwnedSemaphorePermit,
     _of_project: OwnTurn,
 }
 
 /// A project's own permit, before it competes with other projects.
 #[derive(Debug)]
-struct OwnTurn {
+pub(crate) struct OwnTurn {
     _permit: OwnedSemaphorePermit,
 }
 
@@ -63,6 +63,9 @@ impl Turns {
 
     /// Waits for one of the permits of `project`.
     pub(crate) async fn own(&self, project: &str) -> Result<OwnTurn, Full> {
+        // Example: a project sends a hundred lists at once. Two of them compete for the four turns
+        // of all projects, and the others wait here, where only their own project does. Another
+        // project finds two turns that this one cannot take.
         let turn = self.of_project(project).acquire_owned();
         match timeout(PATIENCE, turn).await {
             Ok(Ok(permit)) => Ok(OwnTurn { _permit: permit }),
@@ -93,6 +96,7 @@ impl Turns {
             return turns.clone();
         }
         if all.len() >= FORGET_FROM {
+            // A semaphore that only the map refers to has no permit out and nobody waiting.
             all.retain(|_, turns| Arc::strong_count(turns) > 1);
         }
         let turns = Arc::new(Semaphore::new(self.0.project_max));

@@ -1,6 +1,6 @@
 //! Clients that wait for changes of tasks instead of polling, by a long poll or an event stream.
-//! Each one joins here, and the one watcher of the process (`follower`) puts changed tasks into its
-//! mailbox.
+//! One follower per process reads each changed task once and puts it into the mailboxes of all
+//! clients that wait for it. A change that it misses is found by its next check.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -117,6 +117,10 @@ impl Waiter {
         if let Some(rendering) = renderings.after(id, change) {
             return Ok(rendering);
         }
+        // A rendering may be reused for every change that it shows. A task that came with the
+        // letter shows that change. One that `render` reads shows at least all changes up to now,
+        // so the number is taken before the read; a later change may be in it too, and then is
+        // rendered once more for nothing.
         let covers = match &letter.task {
             // As it was read when the change was delivered.
             Some(_) => change,
@@ -154,6 +158,9 @@ async fn follow(
     mut changes: Changes,
     stopping: CancellationToken,
 ) {
+    // Two sources of changes. Notifications are fast, but may be lost: another process's may not
+    // arrive, or a read of the store may fail. Checks compare the state of everything that clients
+    // wait for, and find whatever was lost. The hub delivers a state once, however it was found.
     let mut look = pin!(sleep(LOOK_PAUSE));
     // Whether the next check was brought forward.
     let mut is_early = false;
@@ -169,6 +176,7 @@ async fn follow(
             change = changes.next() => Some(change),
             () = look.as_mut() => None,
         };
+        // Weak: the follower must not keep a hub alive that nobody uses any more.
         let Some(hub) = hub.upgrade() else {
             return;
         };
@@ -186,6 +194,8 @@ async fn follow(
                 false
             }
         };
+        // Brought forward once per check: during an outage every change is missed, and a check for
+        // each would make it worse.
         if has_missed && !is_early {
             is_early = true;
             look.set(sleep(MISSED_PAUSE));
@@ -214,6 +224,8 @@ async fn hear(
             None
         };
     }
+    // Most changes concern nobody: reading only the tasks that clients wait for makes the cost
+    // depend on the waiting clients, not on the load of the service.
     let ids = shared.concerning(ids);
     let read = join_all(ids.iter().map(|id| tasks.task(*id))).await;
     let mut read: Vec<_> = ids.into_iter().zip(read).collect();

@@ -1,7 +1,7 @@
 //! Delivers events to webhooks: takes due deliveries from the store, posts them through the guarded
-//! fetcher, and stores the outcomes. Any number of processes may deliver. A delivery is leased, and
-//! another process repeats it if the first one dies. One commit stores the outcomes that are there
-//! and leases the next deliveries, so a receiver gets its backlog at its own speed.
+//! fetcher, and stores the outcomes. Any number of processes may deliver: a delivery is leased, and
+//! another process repeats it if the first one dies. A receiver that keeps failing gets one probe
+//! after each pause instead of every attempt of every event.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -100,6 +100,8 @@ impl Deliverer {
         let mut since_trim = Stopwatch::start(&own.api.clock);
         loop {
             done.extend(std::iter::from_fn(|| under_way.try_join_next()).flatten());
+            // Only postponed ones: nothing was sent. Looking again at once would lease the next ones of
+            // the same backlog, without end.
             let is_idle = !done.is_empty() && done.iter().all(is_postponed);
             // Outcomes first: they free places of their webhooks.
             let settled = join_all(done.drain(..).map(|one| own.settle(one)));
@@ -108,6 +110,9 @@ impl Deliverer {
                 each: WEBHOOK_DELIVERIES_EACH_MAX,
                 lease_ms: LEASE_MS,
             };
+            // Both at once, so that one commit of the store's writer takes the outcomes and leases
+            // the next deliveries: a receiver gets its backlog at its own speed, not at that of the
+            // looks.
             let (_, taken) = join(settled, own.api.webhooks.take_deliveries(request)).await;
             match taken {
                 Ok(due) => {
@@ -233,6 +238,8 @@ impl Deliverer {
         let sent = self.fetcher.post(post).await;
         kinora_crash::point("api.delivered");
         describe(span.of_kind(Kind::Client), &sent);
+        // Without an answer from the receiver, because a limit of this service came first: the
+        // attempt was none, and says nothing about the receiver.
         let retry_after = match &sent {
             Err(error) if !error.is_of_reference() => error.retry_after(),
             _ => None,
@@ -433,6 +440,9 @@ struct Pass {
 impl FailingHost {
     /// The pause after the last failure; `None` while the circuit is closed.
     fn pause(&self) -> Option<Duration> {
+        // Example: after the fifth failure in a row the first pause begins, and each failed probe
+        // lengthens the next one, up to two minutes. A thousand events for that host then cost one
+        // attempt every two minutes, and not a thousand each.
         let probes = (self.failures + 1).saturating_sub(FAILURES_MAX);
         let pause = pause_ms(probes).map_or(PAUSE_MAX, Duration::from_millis);
         (probes > 0).then_some(pause.min(PAUSE_MAX))
@@ -458,6 +468,7 @@ impl Circuits {
             if !left.is_zero() {
                 return Err(left);
             }
+            // Another attempt is testing the host. It takes this long at most.
             if host.is_probed {
                 return Err(Duration::from_secs(WEBHOOK_SECONDS));
             }

@@ -60,6 +60,8 @@ impl Announcing {
 async fn announce(worker: Arc<Worker>, shutdown: Shutdown, ended: CancellationToken) {
     let outage = Outage::of("announcements of the worker", &worker.clock);
     while worker.backoff.readiness().standstill() != Some(Standstill::Worker) {
+        // Read once per round: if the drain begins between the announcement and the wait, the wait
+        // ends at once and the next round announces it.
         let is_draining = shutdown.is_draining();
         let state = if is_draining {
             WorkerState::Draining

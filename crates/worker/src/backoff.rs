@@ -125,6 +125,9 @@ impl Backoff {
 
     fn note_fault_at(&self, now: Duration, error: &dyn Error) {
         let mut state = self.trouble();
+        // Example: the disk fills up at 12:00:00. Probes follow at :01, :03, :07, :15 and then
+        // every 10 s. The first one that succeeds admits a single task. If that fails with a fault
+        // too, the pause doubles again, up to 30 s; once a task completes, everything is as before.
         let (pause, failed) = match *state {
             None => {
                 tracing::error!(%error, "storage failing; claims paused until it recovers");
@@ -167,6 +170,8 @@ impl Backoff {
             Err(error) => {
                 tracing::debug!(%error, "result store still failing");
                 trouble.failed += 1;
+                // Failed tasks may have raised the pause above the maximum of probes; a failed
+                // probe must not lower it.
                 trouble.pause = trouble.pause.max((trouble.pause * 2).min(PROBE_PAUSE_MAX));
                 trouble.until = now + trouble.pause;
             }
@@ -176,6 +181,7 @@ impl Backoff {
     fn note_run_at(&self, now: Duration) {
         let mut state = self.trouble();
         let probed = state.as_mut();
+        // Only from here on does the pause count: a claim that found no task has tested nothing.
         if let Some(trouble) = probed.filter(|trouble| trouble.stage != Stage::Away) {
             trouble.stage = Stage::Trying;
             trouble.until = now + trouble.pause;

@@ -92,6 +92,8 @@ async fn remove_files(worker: &Worker) -> Result<bool, StoreError> {
     let done: Vec<ChoreDone> = removals.buffer_unordered(REMOVALS).collect().await;
     let all_gone = done.iter().all(|one| one.again_after_ms.is_none());
     settle(worker, done).await?;
+    // A full batch suggests that there are more. After a failure the next round waits for the
+    // interval all the same: a result store that refuses must not be asked without a pause.
     Ok(is_full && all_gone)
 }
 

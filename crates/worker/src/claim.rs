@@ -45,6 +45,8 @@ pub(crate) async fn claim_until_drain(
         };
         // The semaphore is never closed, so a permit always comes eventually.
         let Ok(first) = first else { break };
+        // Before the claim: a task that arrives while the store is being asked then ends the wait
+        // below at once.
         hints.mark_unchanged();
         let permits = match worker.backoff.turn() {
             Turn::All => with_free_slots(first, &slots),
@@ -103,6 +105,8 @@ impl Claims {
     /// Asks every queue for tasks in these slots; whether there were any.
     async fn take(&mut self, mut slots: Vec<OwnedSemaphorePermit>) -> bool {
         let patience = self.worker.patience.clone();
+        // An engine may have been in use when its room was promised to another. If it is idle by
+        // now, it leaves, and the other engine has its turn in a later round.
         for device in self.worker.lineup.devices() {
             device.make_way(patience.steady());
         }
@@ -123,6 +127,9 @@ impl Claims {
             if seats.is_empty() {
                 continue;
             }
+            // Before the call. The store grants the lease at some moment after this one, so the
+            // keeper, which counts from here, never believes in a lease for longer than the store
+            // does.
             let asked_ms = self.worker.clock.steady_ms();
             request.count = seats.len();
             let asked = ask(&self.worker, request, &self.outage).await;
@@ -187,6 +194,8 @@ impl Claims {
 /// last those whose engines have no room yet. The others keep their order.
 fn in_turn(queues: &[Queue], now: Duration) -> Vec<usize> {
     let mut places: Vec<usize> = (0..queues.len()).collect();
+    // Smaller keys come first: subtracting from the maximum puts the longest wait at the front. The
+    // sort is stable, so among equals the rotation of the queues decides.
     places.sort_by_cached_key(|place| {
         let Some(berth) = &queues[*place].berth else {
             return (1, Duration::ZERO);
@@ -274,6 +283,8 @@ async fn finish_runs(worker: &Worker, mut runs: JoinSet<()>, shutdown: &Shutdown
                     return;
                 }
             }
+            // An elapsed sleep is ready for ever. After the limit, only the runs are waited for:
+            // each of them gives its task back within moments.
             () = &mut limit, if !limit.is_elapsed() => shutdown.now(),
         }
     }

@@ -1,5 +1,6 @@
-//! Asks the operator's policy service about a result before any part of it is published. Only a
-//! [`Cleared`] result can be published, so an unchecked one never is, even if the process dies.
+//! The third step of a run: asks the operator's policy service about a result before any part of it
+//! is published. Only a [`Cleared`] result can be published, so an unchecked one never is, even if
+//! the process dies.
 
 use std::path::Path;
 use std::time::Duration;

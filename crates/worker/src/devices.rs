@@ -123,6 +123,8 @@ impl Device {
     /// processes end with it.
     pub(crate) fn clear(self: &Arc<Self>, now: Duration) {
         for (index, tenant) in self.tenants.iter().enumerate() {
+            // Engines that make frames live in processes of this worker or in the worker itself:
+            // what an earlier one had loaded is gone with it.
             if matches!(tenant.engine, Maker::Film(_)) {
                 self.room().clear(index, now);
                 self.unload(index);
@@ -139,6 +141,8 @@ impl Device {
 
     /// Unloads engines that have been idle for too long, and reports those that do not leave.
     pub(crate) fn look_after(self: &Arc<Self>, now: Duration) {
+        // The lock is free again before engines are told to unload: their departures take it when
+        // they end.
         let (leaving, stuck) = {
             let mut room = self.room();
             (room.overstayed(now), room.stuck(now))
@@ -188,6 +192,9 @@ impl Device {
         let mut departure = self.departure(index);
         match tenant.engine.clone() {
             Maker::Frames(engine) => {
+                // Such an engine unloads with a blocking call, which may take seconds. If there is
+                // no thread for it, the closure is dropped, and with it `departure`, which takes
+                // the dismissal back.
                 let thread = thread::Builder::new().name(format!("unload-{}", tenant.name));
                 let spawned = thread.spawn(move || {
                     departure.begin();

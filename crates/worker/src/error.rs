@@ -1,4 +1,7 @@
-//! The errors of a run's stages, with the failures that clients see, and the reasons to stop a run.
+//! The errors of a run's steps, the failures that clients see, and the reasons to stop a run.
+//! Distinguishes faults of this machine (no space, no file descriptors, an unavailable store) from
+//! faults of a task: a run that meets one of the first kind returns its task to the queue, and the
+//! attempt does not count.
 
 use std::error::Error;
 use std::io;
@@ -361,6 +364,7 @@ impl<E: Into<RecordError>> From<E> for Unmade {
 
 /// Whether this machine is at fault; checks `error` and its whole chain of causes.
 pub(crate) fn is_ours(error: &(dyn Error + 'static)) -> bool {
+    // Libraries wrap errors: a full disk may be the cause of a cause of a media error.
     let mut next = Some(error);
     while let Some(error) = next {
         if is_ours_alone(error) {

@@ -43,7 +43,11 @@ pub(crate) async fn fetch_until_drain(worker: Arc<Worker>, shutdown: Shutdown) {
     let outage = Outage::of("fetch leases", &worker.clock);
     let failures = Arc::new(HostFailures::new(worker.clock.clone(), LEASE));
     while !shutdown.is_draining() {
+        // Before the leases are asked for, so that a task which arrives meanwhile ends the wait
+        // below.
         hints.mark_unchanged();
+        // Places are taken before the store is asked: it leases as many fetches as there are
+        // places, and none waits here while its lease runs.
         let free = std::iter::from_fn(|| places.clone().try_acquire_owned().ok());
         let free: Vec<OwnedSemaphorePermit> = free.collect();
         let taken = take(&worker, free.len(), &outage).await;

@@ -1,6 +1,7 @@
-//! A film made elsewhere: orders or follows it, downloads it into a file, checks it, and adds its
-//! provenance label. A run that ends because the process stops, or because another run has the
-//! task, does not cancel the work: it continues elsewhere, and the stored ticket leads back to it.
+//! The second step of a run for a film made elsewhere: orders or follows it, downloads it into a
+//! file, checks it, and adds its provenance label. A run that ends because the process stops, or
+//! because another run has the task, does not cancel the work: it continues elsewhere, and the
+//! stored ticket leads back to it.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -45,6 +46,8 @@ pub(crate) async fn film(order: FilmOrder, run: &TaskRun<'_>) -> Result<Recorded
     make(&order, run).await?;
     let spec = order.spec.clone();
     // Set when this future completes or is dropped.
+    // Examining a long film takes seconds on a thread that no drop can end. The flag ends it at its
+    // next frame.
     let stopped = StopOnDrop::default();
     let (stop, films) = (stopped.0.clone(), run.worker.films.clone());
     let files = &run.worker.pools.files;
@@ -90,6 +93,8 @@ async fn make(order: &FilmOrder, run: &TaskRun<'_>) -> Result<(), Unmade> {
         biased;
         made = &mut making => Ok(made?),
         stop = run.until_stop(Some(run.served.progress_timeout)) => {
+            // In all other cases the film is still wanted: by the next process after a stop, or by
+            // the run that has taken the task over.
             if is_final(stop) {
                 cancel.cancel();
                 // The result does not matter, only that the engine receives the cancel.

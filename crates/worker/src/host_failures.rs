@@ -121,6 +121,7 @@ impl HostFailures {
                 are_alike: tries.are_alike,
             });
         }
+        // Cannot overflow: the count is below `REFERENCE_TRIES_MAX` here.
         let own = FIRST_PAUSE * PAUSE_GROWTH.pow(tries.count - 1);
         let pause = own.max(asked.unwrap_or_default()).min(PAUSE_MAX);
         AfterTry::Retry { pause }
@@ -141,6 +142,7 @@ impl Tasks {
         if self.tries.len() >= self.prune_at {
             self.tries
                 .retain(|_, tries| tries.since.elapsed() < FORGET_AFTER);
+            // A search costs a pass over all entries, so it pays off only after as many new ones.
             self.prune_at = self.tries.len() + PRUNE_EVERY;
         }
     }

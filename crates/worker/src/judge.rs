@@ -63,6 +63,9 @@ impl Judge {
         path: &Path,
     ) -> Result<(u64, String), GatherError> {
         // None of these semaphores is ever closed.
+        // Three gates, from the narrowest to the widest, so that nobody holds a wide one while it
+        // waits for a narrow one: one file of this task, one arriving file of the process, one
+        // decoder of the process, for which runs compete too.
         let _own = self.own.acquire().await;
         let arrival = self.arrivals.clone().acquire_owned().await;
         let turn = self.decoding.clone().acquire_owned().await;
@@ -167,6 +170,7 @@ fn smaller(
     }
     let kept = KeptPart(path.with_extension("kept"));
     write(BufWriter::new(File::create(&kept.0)?))?;
+    // A picture that is smaller than its frame, or was well compressed, would grow.
     let bytes = std::fs::metadata(&kept.0)?.len();
     Ok((bytes < sent).then_some(kept))
 }

@@ -103,6 +103,7 @@ impl LeaseKeeper {
 
     /// Checks and renews all leases once.
     async fn look(&self, work: &dyn Work, outage: &Outage) {
+        // A copy, so that the lock is free while the store is asked: runs begin and end meanwhile.
         let held: Vec<(Lease, Arc<Kept>)> = {
             let leases = self.lock();
             let held = leases.iter();
@@ -113,6 +114,9 @@ impl LeaseKeeper {
             return;
         }
         let leases: Vec<Lease> = held.iter().map(|(lease, _)| lease.clone()).collect();
+        // Example with a lease of 30 s. A renewal is due 10 s after the last one, so the store may
+        // fail for 20 s before the lease runs out. It gets 5 s for each of the two answers of a
+        // round: a store that hangs delays the check for expiry below by 10 s, and not for ever.
         let begun_ms = self.clock.steady_ms();
         let patience = self.patience(&held, begun_ms);
         let lost = timeout(patience, work.lost(&leases)).await;
@@ -153,6 +157,7 @@ impl LeaseKeeper {
             && held.iter().any(|(_, kept)| {
                 kept.gone.borrow().is_none() && kept.until_ms.load(Ordering::Acquire) <= now_ms
             });
+        // A sixth for each of the two answers is a third in all, the time between two renewals.
         let part = if after_pause { 1 } else { 6 };
         Duration::from_millis((self.lease_ms / part).max(1))
     }
@@ -168,6 +173,7 @@ impl LeaseKeeper {
     }
 
     async fn renew(&self, work: &dyn Work, lease: &Lease, kept: &Kept, outage: &Outage) {
+        // Before the call, for the same reason as at a claim: the store counts from a later moment.
         let asked_ms = self.clock.steady_ms();
         let renewal = kept.renewal();
         let progress = renewal.progress;
@@ -254,6 +260,8 @@ impl KeeperService {
             task.spawn(keeping);
             return Ok(Self::Task(task));
         }
+        // A runtime of its own: on the shared one, a single task that blocks its thread, or more
+        // ready tasks than threads, would delay renewals. Here nothing else can run.
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.enable_time().build()?;
         let name = std::thread::Builder::new().name("lease-keeper".to_owned());

@@ -1,31 +1,25 @@
-//! One task from claim to terminal state. Read it in the order in which a task crosses it:
+//! The worker: takes tasks from claim to terminal state. Read it in the order in which a task
+//! crosses it:
 //!
-//! 1. [`start`](mod@start): a pause after a crash loop. [`warm_up`](mod@warm_up): engines that load before their first
-//!    task. [`claim`](mod@claim): asks the store for work while
-//!    there is a free [`slot`](mod@slot), the last one only for [short tasks](mod@short_slot). [`fetching`](mod@fetching) has brought its references before that;
-//!    [`host_failures`](mod@host_failures) counts what their hosts cost.
-//! 2. [`run`](mod@run): the stages of one [`task_run`](mod@task_run), from its lease to its end.
-//! 3. [`prepare`](mod@prepare): [`references`](mod@references), which [`judge`](mod@judge) has checked, and
-//!    [`source`](mod@source) opened, the clip planned; [`record`](mod@record): engine to file, or [`film`](mod@film): a file that was made
-//!    elsewhere; [`seal`](mod@seal): the operator's signature; [`clear`](mod@clear): the operator's policy; [`publish`](mod@publish): file to blob store;
-//!    [`finish`](mod@finish): the terminal state. [`ending`](mod@ending): what becomes of a run without a result;
-//!    [`elsewhere`](mod@elsewhere): whether another device or server tries.
-//!    Engines that share a [`device`](mod@devices) get its [`room`](mod@room) with the claim, and
-//!    [`upkeep`](mod@upkeep) unloads those that are idle.
-//! 4. [`keeper`](mod@keeper): keeps the leases of all runs; [`task_run`](mod@task_run) ends a run whose lease is
-//!    gone, or whose engine stands still.
-//! 5. [`sweep`](mod@sweep): picks up expired leases and results, by a wall clock that [`trust`](mod@trust) believes
-//!    and leases that no [`stall`](mod@stall) of the process has let run out; [`chores`](mod@chores): what the store
-//!    leaves to do elsewhere; [`drain`](mod@drain): the orderly stop.
-//! 6. [`announce`](mod@announce): tells the store's registry that this worker lives, and what it serves.
-//! 7. [`fault`](mod@fault): which errors are this machine's; their tasks go back to the queue, and
-//!    [`backoff`](mod@backoff) holds further claims back until [`probe`](mod@probe) finds that results
-//!    can be stored.
+//! 1. `startup` pauses after a crash loop, and `upkeep` loads engines before their first task.
+//!    `fetching` brings the references of waiting tasks; `references` stores them,
+//!    `reference_check` checks them, `host_failures` counts the failures of their hosts.
+//! 2. `claim` asks the store for work while there is a free slot (`slots`), a free seat at an
+//!    engine (`lineup`), and room on a device that engines share (`devices`, `device_scheduler`).
+//! 3. `run` takes a claimed task through five steps: `prepare`, make (`record` for an engine that
+//!    makes frames, `film` for a film made elsewhere), clear (`policy_check`), `publish`, `finish`.
+//!    `task_run` is the state that they share, and stops a run whose lease is lost or whose engine
+//!    makes no progress.
+//! 4. `lease_keeper` renews the leases of all runs.
+//! 5. `sweep` handles expired leases and results, by a wall clock that `clock_trust` believes.
+//!    `chores` and `orphans` remove files; `shutdown` is the orderly stop.
+//! 6. `announce` tells the store's registry that this worker lives, and what it serves.
+//! 7. `error` says whose fault an error is. `backoff` holds claims back after a fault of this
+//!    machine until `upkeep` finds that results can be stored again, and `retry` spares a task an
+//!    outage of seconds.
 //!
-//! All stages work with one [`Worker`]. [`error`](mod@error) lists what ends a run without a result, and
-//! [`retry`](mod@retry) spares a task an outage of seconds.
-//!
-//! The crate knows nothing of HTTP: it meets the API in the store.
+//! All of them work with one [`Worker`]. The crate knows nothing of HTTP: it meets the API in the
+//! store.
 
 #![forbid(unsafe_code)]
 
@@ -120,6 +114,8 @@ impl Worker {
             let (own, stop) = both();
             services.spawn(upkeep::warm_up_until_drain(own, stop));
         }
+        // Before the first claim: a service that keeps dying must not use up the attempts of its
+        // tasks.
         start::pause_after_unclean_starts(&worker, &shutdown).await;
         let keeper = LeaseKeeper::new(worker.clock.clone(), worker.settings.lease_ms);
         // Ends after the last run.

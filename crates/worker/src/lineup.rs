@@ -99,7 +99,12 @@ impl Queue {
 
     /// Takes up to `count` free seats. `clock` times the use of a shared device.
     pub(crate) fn free_seats(&self, count: usize, clock: &Arc<dyn Clock>) -> Vec<EngineSeat> {
-        let seat = || {
+        // `Relaxed` is enough: the claim loop alone adds to the count, and an end that it does not
+        // see yet only delays a claim.
+        let vacancies = self.places.as_ref().map_or(usize::MAX, |(places, count)| {
+            places.vacancies(count.load(Ordering::Relaxed))
+        });
+        std::iter::from_fn(|| {
             let permit = match &self.seats {
                 None => None,
                 Some(seats) => Some(seats.clone().try_acquire_owned().ok()?),
@@ -116,13 +121,9 @@ impl Queue {
                     .map(|(_, count)| Outstanding::new(count)),
                 room,
             })
-        };
-        let vacancies = self.places.as_ref().map_or(usize::MAX, |(places, count)| {
-            places.vacancies(count.load(Ordering::Relaxed))
-        });
-        std::iter::from_fn(seat)
-            .take(count.min(vacancies))
-            .collect()
+        })
+        .take(count.min(vacancies))
+        .collect()
     }
 
     /// Records that the store was asked for the queue's tasks.
@@ -279,6 +280,8 @@ impl Lineup {
     pub(crate) fn queues(&self) -> Vec<Queue> {
         let mut queues: Vec<Queue> = Vec::new();
         let mut lodged = BTreeSet::new();
+        // Engines on a device come first and get a queue each: whether tasks may be claimed depends
+        // on the one engine. The others are grouped by what they share.
         for device in &self.devices {
             for (index, models) in device.models() {
                 let served = models.iter().find_map(|model| self.of(model));

@@ -50,6 +50,7 @@ where
     let watch = Stopwatch::start(&worker.clock);
     let mut span = trail.span(stage.name());
     let done = work(span.trail()).await;
+    // Only successes are timed: a stage that fails at once would make all look fast.
     match &done {
         Ok(_) => {
             histogram!("kinora_stage_seconds", "stage" => stage.name()).record(watch.elapsed());

@@ -305,6 +305,8 @@ async fn are_ours(
     blobs: &dyn BlobStore,
 ) -> Result<bool, OrphanError> {
     let mark = kinora_store::mark_key(tasks.identity()?);
+    // A mark is an empty file that names a store. One of another store beside ours means that two
+    // stores use these results, and that each would take the other's files for orphans.
     let marks: Vec<BlobEntry> = blobs.list(MARKS).try_concat().await?;
     let ours = marks.iter().all(|entry| entry.key == mark);
     if !ours {

@@ -1,5 +1,7 @@
-//! Turns a claimed task into an engine's materials: gets references and source, decodes one task at
-//! a time so that memory stays bounded, completes the spec and plans the clip.
+//! The first step of a run: turns a claimed task into an engine's materials. Copies the stored
+//! references and the source video to this machine, decodes one task's files at a time so that
+//! memory stays bounded, completes the spec, plans the clip, and states its provenance. It never
+//! fetches from the network.
 
 use std::fmt;
 use std::sync::Arc;
@@ -92,6 +94,8 @@ pub(crate) async fn prepare(
     let script = source.as_ref().map(|source| &*source.script);
     let provenance = provenance(task, maker.describe(), script);
     // The semaphore is never closed.
+    // A large picture takes 150 MB while it is decoded. One turn for the whole process bounds that,
+    // however many slots there are.
     let turn = worker.references.decoding.clone().acquire_owned().await;
     let (spec, films) = (task.spec.clone(), worker.films.clone());
     let opened = worker.pools.files.run(move || {
@@ -128,6 +132,7 @@ fn open(
 ) -> Result<Prepared, PrepareError> {
     kinora_crash::point("worker.opening");
     if let (FrameSize::Adaptive(resolution), Some(first)) = (spec.frame, files.first()) {
+        // Before anything is decoded: pictures are decoded to the size of the frame.
         let (width, height) = kinora_decode::image_size(first.path()).map_err(at(0))?;
         spec.frame = FrameSize::Fixed(resolution.nearest(width, height));
     }
@@ -315,6 +320,8 @@ async fn script(
     while let Some(task) = link {
         // An expired task has lost its words.
         let is_whole = matches!(task.state, State::Completed(_));
+        // Another engine, or another version of it, may draw the same spec differently: remaking
+        // its video would not give the video that the client has seen.
         let is_own = task.engine.as_deref() == Some(engine);
         if !is_whole || !is_own || links.len() == SCRIPT_LINKS_MAX {
             return Ok(Vec::new());

@@ -1,5 +1,6 @@
-//! Copies files to the blob store: bytes before state. Keys contain the lease's token, so no two
-//! attempts share one. An attempt that publishes files and cannot finish removes them.
+//! The fourth step of a run: copies files to the result store, before the task's state names them.
+//! Keys contain the lease's token, so no two attempts share one. An attempt that publishes files
+//! and cannot finish removes them.
 
 use std::io::ErrorKind;
 
@@ -75,6 +76,8 @@ async fn resolve(
     put: Result<(), BlobError>,
 ) -> Result<(), BlobError> {
     match put {
+        // A put whose answer was lost may have stored the file. The key belongs to this attempt
+        // alone, so a file of the right length and hash under it is this one.
         Err(error @ BlobError::Unavailable(_)) => match blobs.holds(file).await {
             Ok(true) => Ok(()),
             _ => Err(error),

@@ -1,5 +1,6 @@
-//! Engine to file: runs the engine on a separate thread and feeds its frames and sound directly
-//! into the recorder, so that encoding overlaps generation. The async side only waits.
+//! The second step of a run for an engine that makes frames: runs the engine on a separate thread
+//! and feeds its frames and sound directly into the recorder, so that encoding overlaps generation.
+//! Draws the operator's mark on the frames and signs the file. The async side only waits.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -83,6 +84,8 @@ pub(crate) async fn record<T: Send + 'static>(
     job: RecordJob,
     held: T,
 ) -> Result<Recorded, RecordError> {
+    // A thread of its own, not one of a pool: an engine may compute for minutes, or never return,
+    // and a lost thread of a pool would be lost to everybody.
     let (answer, answered) = oneshot::channel();
     let name = format!("engine-{}", job.spec.model);
     // The engine's log lines name the task as well.
@@ -106,6 +109,8 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
         options: job.options,
         provenance: job.provenance.clone(),
     };
+    // The recorder needs the number of frames from the start. An engine that decides the length
+    // while it works gets its recorder with that decision.
     let recorder = if job.engine.decides_length(&job.spec) {
         LateRecorder::Undecided(Some(Box::new(plan)))
     } else {
@@ -125,11 +130,13 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
         clip: job.clip,
     };
     job.engine.generate(&work, &mut sink, &job.control)?;
+    // Replacing a span ends the one before it.
     sink.span = job.trail.span("encode");
     job.control.report(Stage::Finishing, 0.5)?;
     let (mut recording, mut written) = sink.recorder.finish()?;
     let path = job.staged.path();
     if seal(job.sealer.as_deref(), path, &job.provenance)? {
+        // The signature is inside the file, so length and hash are those of the signed one.
         written = measured(path)?;
         recording.info.file_bytes = written.bytes;
     }
@@ -345,6 +352,8 @@ impl Marked {
 
 /// `grey`, premultiplied, with opacity `alpha` over `below`.
 fn over(below: u8, grey: u8, alpha: u8) -> u8 {
+    // Porter and Duff's "over" (Compositing Digital Images, 1984) with premultiplied grey: `below *
+    // (1 - alpha) + grey`, in 255ths; 127 rounds to the nearest.
     let shown = (u32::from(below) * u32::from(255 - alpha) + 127) / 255;
     // Cannot exceed 255: `grey` is at most `alpha`.
     (shown + u32::from(grey)).min(255) as u8

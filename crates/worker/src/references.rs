@@ -92,6 +92,8 @@ impl References {
         files: &Pool,
         task: &Task,
     ) -> Result<Vec<String>, GatherError> {
+        // Two fetches of one task in this process would write the same local files: the names
+        // contain no token of a lease.
         let gate = self.gate(task.id);
         let _held = gate.lock().await;
         let found = find(tasks, blobs, task).await?;
@@ -172,6 +174,7 @@ impl References {
             sha256,
         };
         match blobs.put_file(&file, staged.path()).await {
+            // An earlier fetch of the task has stored it, and perhaps lost the answer.
             Ok(()) | Err(BlobError::Exists(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -184,6 +187,7 @@ impl References {
         if let Some(gate) = gates.get(&task).and_then(Weak::upgrade) {
             return gate;
         }
+        // Only here: gates of tasks that are no longer fetched cost little until the next new one.
         gates.retain(|_, gate| gate.strong_count() > 0);
         let gate = Arc::new(Gate::default());
         gates.insert(task, Arc::downgrade(&gate));

@@ -52,6 +52,8 @@ where
             }
             result => return result,
         }
+        // 0.5, 1 and 2 s: an outage of three seconds costs no task, and a longer one no slot for
+        // long.
         pause *= 2;
     }
     call().await

@@ -63,6 +63,11 @@ impl Room {
 
     /// Whether the engine's tasks may be claimed.
     pub(crate) fn admission(&self, engine: usize, now: Duration) -> Admission {
+        // Example: a device with room for one engine, and two engines, A and B. A is loaded and
+        // tasks of B wait: B is `Full`, because A may leave. `invite` promises the room to B, and
+        // from then on A is `Closed`. `make_way` unloads A once its runs have ended; while it
+        // leaves, its memory is still in use and B is `Closed`. After `left`, B is `Open`, and its
+        // next claim loads it.
         match self.tenants[engine].place {
             Place::Loaded { .. } if self.must_yield(engine) => Admission::Closed,
             Place::Loaded { .. } => Admission::Open,
@@ -94,6 +99,8 @@ impl Room {
             used: Some(used), ..
         } = &mut tenant.place
         {
+            // Nothing more is known to wait for the engine. The end of its next run clears the
+            // mark.
             used.is_unwanted = true;
         }
     }
@@ -234,6 +241,8 @@ impl Room {
             }
             None if *users == 0 => {
                 tenant.place = Place::Away;
+                // Another worker was faster, or the task was cancelled: others have left for
+                // nothing.
                 if std::mem::take(&mut tenant.is_guest) {
                     tenant.note_in_vain(now, self.patience.age_max);
                 }
@@ -286,6 +295,8 @@ impl Room {
     /// before.
     fn fits(&self, engine: usize) -> bool {
         let Tenant { need, place, .. } = self.tenants[engine];
+        // The room that engines leave is the room that others were promised, so the larger of the
+        // two is reserved and not their sum. An engine's own promise does not stand in its way.
         let own_promise = if place == Place::Invited { need } else { 0 };
         let leaving = self.sum(|tenant| matches!(tenant.place, Place::Leaving { .. }));
         let promised = self.promised() - own_promise;
@@ -298,6 +309,8 @@ impl Room {
         if now < self.tenants[engine].barred_until {
             return false;
         }
+        // An engine with further tasks would be loaded again at once, so it stays, until the other
+        // has been passed over for too long.
         let staying = match self.urgency(engine, now) {
             Some(_) => 0,
             None => self.sum(|tenant| {
@@ -415,6 +428,7 @@ impl Tenant {
     /// Records that others left for it and it began no run: after each time in a row, it is invited again after twice
     /// as long a pause, up to a bound.
     fn note_in_vain(&mut self, now: Duration, pause_min: Duration) {
+        // With a minute at first: 1, 2, 4, and then 8 minutes each time.
         let pause = pause_min.saturating_mul(1 << self.in_vain.min(DOUBLINGS_MAX));
         self.in_vain = self.in_vain.saturating_add(1);
         self.barred_until = now.saturating_add(pause);

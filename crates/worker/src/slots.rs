@@ -1,9 +1,12 @@
-//! The last free slot is for short tasks: while other slots run tasks that cost clearly more than usual, a short task of a
-//! project that has none here finds this one free, or in the hands of another short task.
+//! The slots of a worker. A run and its engine hold one; freeing it wakes the claim loop. The last
+//! free slot is for short tasks: while other slots run tasks that cost clearly more than usual, a
+//! short task of a project that has none here finds this one free, or held by another short task.
 //!
-//! What is usual is the median of what this worker started lately. Each project counts once, however many tasks it
-//! has sent, so that a project alone with equal tasks uses all slots, and one that fills the queue with long tasks
-//! does not make them the usual ones. The same holds for the last free seat of an engine that has two or more. Nothing outlives the process: after a start all tasks are usual.
+//! The usual cost is the median over what this worker started lately. Each project counts once,
+//! however many tasks it has sent: a project alone with equal tasks uses all slots, and one that
+//! fills the queue with long tasks does not make them the usual ones. The same holds for the last
+//! free seat of an engine that has two or more. Nothing outlives the process: after a start all
+//! tasks are usual.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -85,6 +88,8 @@ impl ShortSlot {
         let running = lock(&self.running);
         let long = running.iter().filter(|running| running.cost > cost_over);
         let own = long.clone().filter(|one| queue.models.contains(&one.model));
+        // Example: of four slots, one is kept from long tasks. If two of them run, one more may be
+        // claimed; if three do, none.
         let slots = (self.slots - 1).saturating_sub(long.count());
         let seats = match queue.seats_max {
             Some(seats) if seats > 1 => (seats - 1).saturating_sub(own.count()),
@@ -107,6 +112,7 @@ impl ShortSlot {
         let projects = self.recent.values();
         let usual = projects.filter_map(|starts| median(starts.iter().map(|start| start.cost)));
         let usual = median(usual)?;
+        // Half as much again: tasks that cost 100 as a rule are long above 150.
         Some(usual.saturating_add(usual / 2))
     }
 
@@ -130,7 +136,7 @@ fn median(costs: impl Iterator<Item = u64>) -> Option<u64> {
 
 /// The cost of a task that holds a slot.
 #[derive(Debug)]
-struct RunningCost {
+pub(crate) struct RunningCost {
     own: Running,
     running: Arc<Mutex<Vec<Running>>>,
 }
@@ -152,6 +158,8 @@ fn lock(running: &Mutex<Vec<Running>>) -> MutexGuard<'_, Vec<Running>> {
 pub(crate) struct EnginePermits {
     slot: Arc<Slot>,
     _seat: EngineSeat,
+    // Last: fields are dropped in this order, and the claim loop must find slot and seat free when
+    // it wakes.
     _freed: Freed,
 }
 
@@ -199,7 +207,7 @@ impl SlotHold {
 }
 
 /// One of the worker's slots.
-struct Slot {
+pub(crate) struct Slot {
     _permit: OwnedSemaphorePermit,
     _cost: RunningCost,
     leftovers: Arc<Semaphore>,

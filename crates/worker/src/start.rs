@@ -32,9 +32,11 @@ pub(crate) async fn pause_after_unclean_starts(worker: &Worker, shutdown: &Shutd
 
 /// The pause before claims after this many deaths in a row.
 fn pause(unclean_starts: u64, pause_max: Duration) -> Duration {
+    // A single death may be an operator who killed the process: the first pause follows the second.
     let Some(doublings) = unclean_starts.checked_sub(2) else {
         return Duration::ZERO;
     };
+    // Fails from 32 doublings on, which is beyond any maximum.
     let doubled = 1_u32.checked_shl(doublings.try_into().unwrap_or(u32::MAX));
     doubled.map_or(pause_max, |times| (PAUSE_MIN * times).min(pause_max))
 }

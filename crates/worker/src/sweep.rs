@@ -1,6 +1,7 @@
-//! Handles expired leases and expired results, in the store alone: the [`chores`](mod@crate::chores) that they
-//! leave outside of it are other services. Any number of sweepers may run; each change is the store's own
-//! compare-and-set. Nothing expires while the wall clock is not trusted.
+//! Handles expired leases and expired results, in the store alone; the
+//! [`chores`](mod@crate::chores) that they leave outside of it are other services. Any number of
+//! sweepers may run: each change is the store's own compare-and-set. Nothing expires while the wall
+//! clock is not trusted, and no lease does after a stall of the process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +71,8 @@ impl Sweeper {
 
     /// Sleeps, and checks whether the process stood still.
     async fn rest(&mut self, pause: Duration) {
+        // In slices: the process stood still if a slice took much longer than it should have. A
+        // single long sleep would hide that.
         let begun = Stopwatch::start(&self.clock);
         while let Some(left) = pause
             .checked_sub(begun.elapsed())
@@ -121,6 +124,9 @@ impl Sweeper {
         let waiting_ms_max = settings.waiting_ms_max;
         SweepRequest {
             due_ms: verdict.trusts_wall.then_some(reading.wall_ms),
+            // Periods by wall time end early if the clock is set forward within them. They are
+            // lengthened by that step: a clock that was two hours slow and is set right ends a key
+            // of 24 hours after 24 hours, not 22.
             keys_kept_ms: lag_ms(KEY_MS),
             waiting_from: verdict.waiting_from,
             attempts_max: settings.attempts_max,
@@ -200,6 +206,10 @@ impl Stall {
     /// half of it.
     pub(crate) fn look(&mut self, now: Duration) {
         let stood = now.saturating_sub(self.looked);
+        // Example with a lease of 30 s. Checks are at most 5 s apart, unless something stalls. When
+        // a stall begins, the last renewal is at most 10 s old, so a lease runs out after 20 s of
+        // it at the earliest. Half a lease, 15 s, lies between the two: every stall that costs a
+        // lease is noticed, and a late check alone is not taken for one.
         if stood > self.lease / 2 {
             tracing::warn!(
                 ?stood,

@@ -58,6 +58,7 @@ impl TaskRun<'_> {
         tokio::pin!(gone);
         let settings = &self.worker.settings;
         let mut tick = tokio::time::interval(settings.heartbeat_every);
+        // After a stall one check is enough; the missed ones would follow in a burst.
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let (progress, patience) = (&self.control.progress, &self.worker.patience);
         let third = Duration::from_millis(settings.lease_ms / 3);
@@ -77,6 +78,8 @@ impl TaskRun<'_> {
             if life.silence(progress, patience.steady()) > max {
                 return Stop::Stalled;
             }
+            // A slow store delays the next check here, but no renewal: the keeper has a thread of
+            // its own.
             if let Some(preview) = previews.next(&self.control.preview)
                 && let Err(error) = self
                     .worker
@@ -179,6 +182,8 @@ impl Life {
         self.looked = now;
         let reports = progress.reports();
         if reports == self.reports {
+            // Example: checks every 2 s, a lease of 30 s. If the laptop sleeps for an hour, the
+            // engine has been silent for 10 s more, and not for an hour: it stood still as well.
             self.silent = self.silent.saturating_add(passed.min(self.gap_max));
         } else {
             self.reports = reports;

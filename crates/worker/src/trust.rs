@@ -132,6 +132,8 @@ impl Trust {
                 step_ms,
                 "wall clock was set; nothing expires until it has settled"
             );
+            // The step happened between the last reading and this one. Each era gets the whole
+            // interval, so that no result falls between the two.
             era.before_ms = reading.steady_ms.saturating_add_signed(era.offset_ms);
             let since_ms = reading.steady_ms.saturating_sub(last.steady_ms);
             let from_ms = reading.wall_ms.saturating_sub(since_ms);
@@ -144,6 +146,8 @@ impl Trust {
 
     fn push(&mut self, reading: Reading, offset_ms: i64, from_ms: UnixMs) {
         if self.eras.len() == ERAS_MAX {
+            // The era is forgotten, but not how slow its clock was: periods that began in it must
+            // still end late enough.
             let dropped = self.eras.pop_front();
             if let (Some(dropped), Some(oldest)) = (dropped, self.eras.front_mut()) {
                 oldest.least_offset_ms = oldest.least_offset_ms.min(dropped.least_offset_ms);
@@ -162,6 +166,13 @@ impl Trust {
     /// From now on the clock is right: results from before the step are kept for the same time by
     /// this clock.
     fn settle(&mut self, reading: Reading) {
+        // Example. A machine boots with a clock that is two hours slow, and completes tasks; then
+        // the clock is set. By the new time those results are two hours older than they are, and
+        // would expire two hours early. So the ones that ended during the slow era are kept for two
+        // hours longer.
+        //
+        // A clock that was fast and is set back needs no such move: by the new time, the earlier
+        // results are younger than they are, and only expire later.
         self.settled = true;
         // From this process or an earlier one: a correct clock never produces such a time.
         self.moves.push_back(Move {

@@ -1,5 +1,6 @@
-//! Looks after the [`devices`](mod@crate::devices) that engines share: they are empty at the start, and engines that are
-//! idle for too long leave.
+//! Services that keep a worker's machine fit for work: they load engines at the start, unload idle
+//! ones from the [`devices`](mod@crate::devices) that they share, and probe the storage after a
+//! fault. They run apart from the claim loop, so that they work even if all slots are taken.
 
 use std::sync::Arc;
 use std::thread;
@@ -44,6 +45,7 @@ pub(crate) async fn warm_up_until_drain(worker: Arc<Worker>, shutdown: Shutdown)
         biased;
         _ = &mut warming => {}
         () = shutdown.draining() => {
+            // The blocking task cannot be dropped; the cancel ends its engines' loading soon.
             cancel.cancel();
             // A panic has been printed by its thread.
             let _ = warming.await;

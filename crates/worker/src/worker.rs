@@ -1,4 +1,5 @@
-//! A worker and its settings, which all stages use. The stages start in `lib.rs`.
+//! A worker, its settings and its threads, which all services and steps use. The services start in
+//! `lib.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,10 @@
-//! Admission of connections: each takes a place among all and among those of its address, or is
-//! refused with a reason. When the service is full, the next connection waits a short time for a
-//! place; once it has been full for that long, connections are refused immediately until one
-//! closes.
+//! Admission of connections. Each takes a place among all connections and among those of its
+//! address, or is refused with a reason. When the service is full, the next connection waits a
+//! short time for a place; once it has been full for that long, connections are refused immediately
+//! until one closes.
+//!
+//! The holder of one IPv6 address has 2^64 of them, often a /56 and sometimes a /48, so these
+//! networks are limited too, with more places.
 
 #![expect(
     clippy::disallowed_methods,
@@ -128,6 +131,10 @@ impl Door {
         if self.places.available_permits() > 0 {
             self.full_since = None;
         }
+        // The first connection that finds no place waits for up to 5 s; those behind it are still
+        // in the backlog. If none becomes free, `full_since` stays, so the deadlines of later
+        // connections have already passed: they are refused at once, and the backlog empties as
+        // fast as it fills. A place that is free resets it.
         let since = *self.full_since.get_or_insert_with(Instant::now);
         let place = timeout_at(since + FULL_WAIT, self.places.clone().acquire_owned()).await;
         let Ok(Ok(place)) = place else {
@@ -200,6 +207,7 @@ impl Addresses {
     /// maximum.
     pub(crate) fn take(&self, address: IpAddr) -> Option<AddressPermit> {
         let mut open = self.lock();
+        // All networks are checked before any is counted, so a refusal leaves no count behind.
         for (network, times) in networks_of(address) {
             let max = self.max.saturating_mul(times).min(self.network_max);
             if open.get(&network).is_some_and(|count| *count >= max) {
@@ -280,6 +288,9 @@ impl Lingering {
             return;
         };
         tokio::spawn(async move {
+            // A client that is still sending when the socket closes gets a reset, and its kernel
+            // may throw the answer away unread. So the answer is sent, the write side closed, and
+            // the rest read for a while.
             let lingering = async {
                 stream.write_all(&answer).await?;
                 stream.shutdown().await?;

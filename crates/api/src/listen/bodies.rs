@@ -1,5 +1,5 @@
 //! Bodies in transit: a request's, which must arrive whole by a deadline, and an answer's, which
-//! holds resources until its last byte is sent.
+//! holds resources until its last byte is sent. A gradual answer is sent one piece at a time.
 
 #![expect(
     clippy::disallowed_methods,
@@ -148,6 +148,9 @@ where
     fn drop(&mut self) {
         let wanted =
             |body: &B| !body.is_end_stream() && body.size_hint().lower() <= UNWANTED_BYTES_MAX;
+        // Nobody reads this body to its end. hyper would close the connection, and closing a socket
+        // with unread bytes sends a reset that can destroy the answer on its way. A short rest is
+        // therefore read and thrown away; a long one is not worth it.
         let Some(body) = self.body.take().filter(wanted) else {
             return;
         };
@@ -220,6 +223,8 @@ impl<H: Unpin> HttpBody for Holding<H> {
         {
             return Poll::Ready(Some(Err(axum::Error::new(unread))));
         }
+        // A frame of several megabytes, as a cached list is, is handed over in pieces. Without
+        // this, hyper's buffer would grow to its size and stay so while the connection is open.
         if self.rest.is_empty() {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
             let data = match &frame {
@@ -260,7 +265,7 @@ impl<H: Unpin> HttpBody for Holding<H> {
 /// The service stops, and the client does not read its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the service stops, and the client does not read")]
-struct Unread;
+pub(super) struct Unread;
 
 /// Releases a piece only after the previous one is sent.
 pub(super) struct Outlet {
@@ -279,6 +284,8 @@ impl Outlet {
     /// Ready when the next piece may follow. The socket wakes the connection once everything is
     /// sent.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Unread>> {
+        // The socket reports when it has taken everything, and then wakes the connection. So at
+        // most one piece is in this process at any time, however slowly the client reads.
         let unsent = self.answering.unsent();
         if unsent == Unsent::Nothing {
             return Poll::Ready(Ok(()));

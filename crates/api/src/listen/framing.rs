@@ -1,9 +1,12 @@
-//! Tracks where each request on a connection begins and ends, and finds faults that hyper's parser
-//! accepts although two servers may read them differently: lines that end with a bare LF, and
-//! conflicting body lengths (RFC 9112, sections 2.2 and 6.3).
+//! Finds faults in the framing of requests that hyper's parser accepts although two servers may
+//! read them differently (request smuggling): lines that end with a bare LF, and conflicting body
+//! lengths (RFC 9112, sections 2.2 and 6.3). It tracks where each request of a connection begins
+//! and ends: it reads the lines of heads and chunked bodies, skips bodies by length, and leaves
+//! names, values, methods and versions to the parser.
 //!
-//! It reads the lines of heads and chunked bodies and skips bodies by length. Of a line split over
-//! reads it keeps [`KEPT_BYTES_MAX`]. Names, values, methods and versions are left to the parser.
+//! hyper answers an unreadable request without a body. [`EnvelopeIo`] replaces that answer by one
+//! with the error envelope, and makes requests with a fault unreadable, so that hyper refuses them
+//! in turn, after the requests before them. All other bytes pass through unchanged.
 
 use std::io;
 use std::pin::Pin;
@@ -155,6 +158,7 @@ impl Framing {
     fn follow_line(&mut self, bytes: &[u8]) -> usize {
         let end = bytes.iter().position(|byte| *byte == b'\n');
         self.line.push(&bytes[..end.unwrap_or(bytes.len())]);
+        // Before the line ends: a client could send one without end.
         let long = self.line.text_bytes() > REQUEST_LINE_BYTES_MAX;
         if self.section == Section::RequestLine && long {
             self.fault = Some(Fault::LongRequestLine);
@@ -223,6 +227,10 @@ impl Stated {
         };
         let (name, value) = (&kept[..colon], kept[colon + 1..].trim_ascii());
         if name.eq_ignore_ascii_case(b"transfer-encoding") {
+            // Example of an attack: a request with `Content-Length: 6` and `Transfer-Encoding:
+            // chunked`. A proxy that believes the length and a server that believes the chunks
+            // disagree about the first byte of the next request, and one client can put words into
+            // the mouth of another (RFC 9112, section 11.2).
             let known = line.is_whole() && value.eq_ignore_ascii_case(b"chunked");
             if !known || self.chunked || self.length.is_some() {
                 return Err(Fault::TransferEncoding);
@@ -333,6 +341,8 @@ fn bare_status(bytes: &[u8]) -> Option<&str> {
         return None;
     }
     let text = std::str::from_utf8(bytes).ok()?.to_ascii_lowercase();
+    // hyper has no hook for these answers, so they are recognised by the request id that ours
+    // always have and its own never.
     let bare = text.starts_with("http/1.")
         && text.ends_with("\r\n\r\n")
         && text.contains("\r\ncontent-length: 0\r\n")
@@ -385,6 +395,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for EnvelopeIo<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // Whatever the client sends after a fault is never read: where its next request begins is a
+        // matter of opinion, which is how requests are smuggled past a proxy.
         if self.framing.fault().is_some() {
             let count = self.unreadable.len().min(buffer.remaining());
             let (now, later) = self.unreadable.split_at(count);
@@ -395,6 +407,9 @@ impl<T: AsyncRead + Unpin> AsyncRead for EnvelopeIo<T> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
         let arrived = &mut buffer.filled_mut()[before..];
+        // A NUL is invalid wherever it stands, so hyper refuses the request that it is in. The
+        // bytes before the fault are untouched: requests that were sent before this one are
+        // answered first.
         if let Some(at) = self.framing.follow(arrived) {
             arrived[at..].fill(0);
         }

@@ -131,6 +131,8 @@ impl Phase {
     /// Records whether the socket took everything; returns whether a gradual answer waits for that.
     fn note_sent(&self, unsent: Unsent) -> bool {
         let mut now = self.lock();
+        // `Nothing` also means that no gradual answer is in progress: then nobody needs to be
+        // woken.
         let is_news = now.unsent != Unsent::Nothing && now.unsent != unsent;
         if is_news {
             now.unsent = unsent;
@@ -160,6 +162,9 @@ pub(crate) struct Answering {
 impl Answering {
     /// Requires the client to read an answer of `bytes`, all in memory until then.
     pub(crate) fn must_be_taken(&self, bytes: u64) {
+        // Example with a write limit of 30 s: the client must read 16 KiB in each 30 s, so a page
+        // of 100 KiB may take over three minutes. A list of 8 MiB in memory would take four hours;
+        // an eighth of it, 1 MiB, in each 30 s frees its memory within four minutes.
         let each = usize::try_from(bytes / WRITE_WINDOWS_MAX).unwrap_or(usize::MAX);
         if each > WRITE_BYTES_MIN {
             self.phase.lock().write_bytes_min = each;
@@ -260,6 +265,9 @@ impl<T> PacedIo<T> {
             return;
         };
         let all = before + count;
+        // A stall begins when the socket takes no more. It is over once the socket takes all that
+        // was offered, or the client has read enough since it began; a client that drips single
+        // bytes never gets there.
         let behind = count < offered && all < self.phase.get().write_bytes_min;
         self.stall = behind.then_some((since, all));
     }
@@ -338,6 +346,9 @@ impl Alarm {
             .0
             .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         loop {
+            // A deadline that has moved later leaves the timer alone: when it fires too early, it
+            // is set again. One that has moved earlier must be set now. A request that is answered
+            // at once never touches the timer.
             if sleep.deadline() > deadline {
                 sleep.as_mut().reset(deadline);
             }

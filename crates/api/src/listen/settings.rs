@@ -1,4 +1,5 @@
-//! The settings that every listener needs; [`super::Guards`] has the rest, with defaults.
+//! Settings of a listener: those that every listener needs, and limits with defaults that suit a
+//! service on the open network.
 
 use std::sync::Arc;
 use std::time::Duration;

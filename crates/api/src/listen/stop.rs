@@ -62,6 +62,7 @@ impl Connection {
             served = &mut io => return served,
             () = ending => {}
         }
+        // hyper closes an idle connection now, and a busy one after its answer.
         io.as_mut().graceful_shutdown();
         io.await
     }

@@ -1,5 +1,7 @@
-//! The mailboxes of the clients that wait in one project, and the last state delivered to each
-//! subject. It decides who receives a state that was read, and reads nothing itself.
+//! The waiting clients of a process, by project, and the last state delivered to each. It decides
+//! who receives a state that was read, and reads nothing itself. Each project has a hub and
+//! renderings of its own, so the clients of one project wait for no lock that is held for
+//! another's; the lock on all of them is held for a look-up only.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,7 +35,7 @@ impl Subject {
 
 /// All mailboxes, by subject.
 #[derive(Debug, Default)]
-struct Hub {
+pub(super) struct Hub {
     tasks: HashMap<TaskId, Watched>,
     projects: HashMap<Arc<str>, Project>,
     /// Number of checks so far.
@@ -155,6 +157,8 @@ impl Hub {
         let Some(watched) = self.tasks.get_mut(&id) else {
             return;
         };
+        // A missing task is always delivered: the client's own read decides whether it was deleted
+        // or has expired.
         if glance.is_some() && watched.told == glance {
             return;
         }
@@ -173,6 +177,13 @@ impl Hub {
             return;
         };
         project.change = self.changes;
+        // A new follower has just read the project itself, so for it everything here is known.
+        // Earlier followers may not have heard of some of it yet: if this was only recorded, a
+        // notification that arrives later would look like a repetition and be dropped. What is new
+        // to the hub is therefore delivered, unless nobody else follows.
+        //
+        // Example: A follows, B joins. B reads that task T runs; A's notification of that is still
+        // on its way. T is delivered to A now, and the late notification changes nothing.
         let is_first = project.boxes.len() == 1 || project.since_ms.is_none();
         for glance in unfinished {
             match project.told.get(&glance.id) {
@@ -252,6 +263,8 @@ impl Project {
     /// A task that ended before the project was followed is news only if it was delivered as
     /// unfinished.
     fn tell_end(&mut self, id: TaskId, at_ms: UnixMs, looks: u64) {
+        // Before the end is recorded. The store reports each end for a while; one from before the
+        // project was followed is no news, unless a follower still takes the task for unfinished.
         let was_told = self.told.contains_key(&id);
         let is_past = self.since_ms.is_some_and(|since_ms| at_ms < since_ms);
         if self.note_end(id, looks) && (was_told || !is_past) {
@@ -342,6 +355,7 @@ impl SharedHub {
         if !std::mem::replace(&mut all.is_followed, true) {
             follow();
         }
+        // The two locks are never held together, so there is no order to keep between them.
         drop(all);
         let mailbox = project.hub().join(subject);
         (project, mailbox)

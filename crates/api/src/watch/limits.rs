@@ -1,4 +1,5 @@
-//! Limits on waiting requests and open streams: one for all, and one per API key.
+//! Who may wait, and how long: limits on waiting requests and open streams, for all and per API
+//! key, and a check that ends the waits of a key within a second of its revocation or expiry.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -177,8 +178,11 @@ async fn check(held: Weak<Mutex<HeldKeys>>, store: Arc<dyn KeyStore>, clock: Arc
         let Some(held) = held.upgrade() else {
             return;
         };
+        // A copy, so that clients can join and leave while the store is asked.
         let all: Vec<Sha256> = {
             let mut held = lock(&held);
+            // Decided under the lock: a client that joins after this finds no check running and
+            // starts one.
             held.is_checked = !held.keys.is_empty();
             held.keys.keys().copied().collect()
         };

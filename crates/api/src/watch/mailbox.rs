@@ -56,6 +56,9 @@ impl Mailbox {
         if place.is_none() && letters.waiting.len() >= EVENTS_UNREAD_MAX {
             letters.end();
         } else {
+            // A task that changes again keeps the place of its first change: otherwise one that
+            // reports progress every second would never get to the front of a slow reader's
+            // mailbox.
             let place = place.unwrap_or(letters.next);
             letters.next = letters.next.max(place + 1);
             letters.places.insert(id, place);
@@ -103,6 +106,8 @@ impl Mailbox {
     /// Waits until there is a letter, or no more will come.
     pub(crate) async fn moved(&self) {
         loop {
+            // Before the check: a letter that is put between the check and the wait then ends the
+            // wait.
             let moved = self.moved.notified();
             if !self.is_empty() || self.is_over() {
                 return;

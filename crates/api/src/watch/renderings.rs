@@ -58,6 +58,8 @@ impl Renderings {
 
     /// Adds a rendering that shows all changes up to the one with the number `covers`.
     pub(super) fn put(&mut self, id: TaskId, covers: u64, rendering: Option<Rendering>) {
+        // Removed first, so that the entry moves to the end of the order and its bytes are not
+        // counted twice.
         self.remove(id);
         let entry = Entry {
             place: self.next,
