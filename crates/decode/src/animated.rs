@@ -5,14 +5,11 @@ use std::io::Cursor;
 
 use image_webp::WebPDecoder;
 
-use crate::Cause;
-use crate::canvas::Canvas;
 use crate::colour::{Colours, PROFILE_BYTES_MAX};
-use crate::defect::Defect;
-use crate::header::{Header, MEMORY_BYTES_MAX};
-use crate::orientation::Orientation;
-use crate::pixels::Samples;
-use crate::webp_codes;
+use crate::error::Defect;
+use crate::header::{Header, MEMORY_BYTES_MAX, Orientation};
+use crate::pixels::{Canvas, Samples};
+use crate::{Cause, webp_codes};
 
 /// Memory per pixel for reading an animated WebP: canvas, frame and copy (RGBA each), and the
 /// planes of the frame.

@@ -19,12 +19,12 @@ use symphonia::default::formats::{
     AdtsReader, FlacReader, IsoMp4Reader, MkvReader, MpaReader, OggReader, WavReader,
 };
 
-use crate::defect::Defect;
 use crate::edit_list::{self, Edit, Kept};
+use crate::error::Defect;
 use crate::patience::Patience;
 use crate::signatures::Container;
-use crate::stereo::{SAMPLE_RATE, Stereo};
-use crate::{Cause, downmix, opus};
+use crate::stereo::{self, SAMPLE_RATE, Stereo};
+use crate::{Cause, opus};
 
 /// Maximum frames per packet and maximum channels that a header may declare: decoders allocate
 /// their product at once, and abort if the allocation fails.
@@ -132,7 +132,7 @@ fn decode_others(
         if stereo.rate() != rate {
             return Err("the sample rate changes".into());
         }
-        let gains = downmix::gains(channels);
+        let gains = stereo::gains(channels);
         buffer.copy_to_vec_interleaved::<f32>(&mut interleaved);
         let frames = kept.take(interleaved.len() / gains.len().max(1));
         let samples = frames.start * gains.len()..frames.end * gains.len();

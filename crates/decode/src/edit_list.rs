@@ -11,9 +11,9 @@ const PRIMING_SECONDS_MAX: f64 = 0.5;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Edit {
     /// The start of the sound within the decoded samples.
-    pub(crate) start_seconds: f64,
+    pub start_seconds: f64,
     /// The length of the sound, if stated.
-    pub(crate) seconds: Option<f64>,
+    pub seconds: Option<f64>,
 }
 
 /// Selects the decoded frames that belong to the sound.

@@ -10,7 +10,6 @@ use kinora_contract::limits::{
 };
 use kinora_contract::{Failure, FailureCode};
 
-use crate::defect::Defect;
 use crate::kinds::{self, Wanted};
 
 /// A decoder's error about a file: for the log, never for a client.
@@ -171,4 +170,13 @@ impl DecodeError {
             ),
         }
     }
+}
+
+/// A defect that has a sentence of its own.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Defect {
+    #[error("the file ends early")]
+    EndsEarly,
+    #[error("no sound")]
+    NoSound,
 }

@@ -9,11 +9,10 @@ use kinora_contract::limits::{
     REFERENCE_IMAGE_SIDE_MAX, REFERENCE_IMAGE_SIDE_MIN,
 };
 
-use crate::canvas::Canvas;
 use crate::header::Header;
-use crate::pixels::Image;
+use crate::pixels::{self, Canvas, Image};
 use crate::signatures::Format;
-use crate::{Cause, DecodeError, Refusal, animated, file, jpeg, kinds, pixels, png};
+use crate::{Cause, DecodeError, Refusal, animated, file, jpeg, kinds, png};
 
 /// Checks and decodes the image at `path`, upright. Scales it down (Lanczos, never up) to the
 /// smallest size of the same aspect ratio that still covers `cover`, `(width, height)` in pixels.

@@ -11,12 +11,10 @@ use zune_core::options::DecoderOptions;
 use zune_jpeg::JpegDecoder;
 
 use crate::Cause;
-use crate::canvas::Canvas;
 use crate::colour::Colours;
-use crate::defect::Defect;
-use crate::header::{Header, MEMORY_BYTES_MAX};
-use crate::orientation::Orientation;
-use crate::pixels::Samples;
+use crate::error::Defect;
+use crate::header::{Header, MEMORY_BYTES_MAX, Orientation};
+use crate::pixels::{Canvas, Samples};
 
 /// Maximum number of scans: encoders write about ten, and each costs a pass over all pixels.
 const SCANS_MAX: usize = 32;

@@ -5,11 +5,8 @@
 #![forbid(unsafe_code)]
 
 mod animated;
-mod canvas;
 mod colour;
 mod container;
-mod defect;
-mod downmix;
 mod edit_list;
 mod error;
 mod file;
@@ -18,11 +15,7 @@ mod image;
 mod jpeg;
 mod kinds;
 mod matroska;
-mod media_type;
-mod mpeg;
-mod ogg;
 mod opus;
-mod orientation;
 mod patience;
 mod pixels;
 mod png;
@@ -36,8 +29,8 @@ mod webp_codes;
 pub use error::{Cause, DecodeError, Refusal};
 pub use image::{image, image_of, image_size};
 pub use kinds::is_reference;
-pub use media_type::media_type;
 pub use pixels::Image;
 pub use png::PROFILE_IGNORED_CHUNK;
+pub use signatures::media_type;
 pub use sound::{Sound, sound};
 pub use stereo::SAMPLE_RATE;

@@ -8,10 +8,10 @@ use opus_pure::{
     MAX_PACKET_SAMPLES, OggOpusReader, OggPacket, OpusDecoder, OpusHead, OpusMSDecoder, Trim,
 };
 
+use crate::Cause;
 use crate::edit_list::Kept;
 use crate::patience::Patience;
-use crate::stereo::{SAMPLE_RATE, Stereo};
-use crate::{Cause, downmix};
+use crate::stereo::{self, SAMPLE_RATE, Stereo};
 
 /// Length of a header of mapping family 0.
 const HEAD_BYTES: usize = 19;
@@ -38,7 +38,7 @@ pub(crate) fn decode_packets(
     let rate = i32::try_from(SAMPLE_RATE)?;
     let mut decoder = Decoder::new(head, rate)?;
     let mut trim = Trim::new(head, rate, channels)?;
-    let gains = downmix::vorbis_gains(channels);
+    let gains = stereo::vorbis_gains(channels);
     let mut stereo = Stereo::empty(SAMPLE_RATE)?;
     let mut patience = Patience::default();
     let mut block = vec![0.0; MAX_PACKET_SAMPLES * channels];

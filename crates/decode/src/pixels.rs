@@ -3,9 +3,11 @@
 //! memory budget.
 
 use std::io;
+use std::ops::{Deref, DerefMut};
+
+use memmap2::MmapMut;
 
 use crate::Cause;
-use crate::canvas::Canvas;
 use crate::colour::Colours;
 
 /// A decoded image.
@@ -24,11 +26,11 @@ pub struct Image {
 /// Samples as decoded.
 pub(crate) struct Samples {
     /// 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha.
-    pub(crate) channels: usize,
+    pub channels: usize,
     /// `[height][width][channels]` u8; alpha is straight, not premultiplied.
-    pub(crate) data: Canvas,
+    pub data: Canvas,
     /// How the samples are meant.
-    pub(crate) colours: Colours,
+    pub colours: Colours,
 }
 
 /// Converts to sRGB and blends transparent parts over white: `[height][width][3]` u8 of the same size, and whether
@@ -116,6 +118,41 @@ fn covering(size: (u32, u32), cover: (u32, u32)) -> (u32, u32) {
     (side(new_width), side(new_height))
 }
 
+/// Zeroed bytes that return to the system when dropped.
+pub(crate) struct Canvas {
+    mapped: MmapMut,
+    bytes: usize,
+}
+
+impl Canvas {
+    /// # Errors
+    /// If the system grants no memory.
+    pub(crate) fn zeroed(bytes: usize) -> io::Result<Self> {
+        // Empty mappings do not exist.
+        let mapped = MmapMut::map_anon(bytes.max(1))?;
+        Ok(Self { mapped, bytes })
+    }
+
+    /// Keeps the first `bytes` bytes. The memory of the others stays until this is dropped.
+    pub(crate) fn truncate(&mut self, bytes: usize) {
+        self.bytes = bytes.min(self.bytes);
+    }
+}
+
+impl Deref for Canvas {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.mapped[..self.bytes]
+    }
+}
+
+impl DerefMut for Canvas {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.mapped[..self.bytes]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,5 +188,18 @@ mod tests {
         assert_eq!(rgb, [255, 255, 255, 10, 20, 30, 127, 177, 227]);
         assert_eq!(blended(2, &[7, 255, 0, 0]), [7, 7, 7, 255, 255, 255]);
         assert_eq!(blended(1, &[1, 2]), [1, 1, 1, 2, 2, 2]);
+    }
+
+    #[test]
+    fn a_canvas_is_zeroed_written_and_cut() {
+        let mut canvas = Canvas::zeroed(5).unwrap();
+        assert_eq!(*canvas, [0; 5]);
+        canvas[4] = 7;
+        assert_eq!(*canvas, [0, 0, 0, 0, 7]);
+        canvas.truncate(2);
+        assert_eq!(*canvas, [0, 0]);
+        canvas.truncate(9);
+        assert_eq!(canvas.len(), 2);
+        assert!(Canvas::zeroed(0).unwrap().is_empty());
     }
 }

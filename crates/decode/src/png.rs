@@ -9,11 +9,9 @@ use moxcms::{Chromaticity, ColorPrimaries, XyY};
 use png::{Decoder, Info, Limits, Reader, ScaledFloat, Transformations};
 
 use crate::Cause;
-use crate::canvas::Canvas;
 use crate::colour::{Colours, set_power};
-use crate::header::Header;
-use crate::orientation::Orientation;
-use crate::pixels::Samples;
+use crate::header::{Header, Orientation};
+use crate::pixels::{Canvas, Samples};
 
 /// Maximum memory for chunks while reading pixels.
 const CHUNK_BYTES_MAX: usize = 4 << 20;

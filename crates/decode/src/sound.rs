@@ -9,10 +9,10 @@ use kinora_contract::limits::{
 };
 
 use crate::error::Refusal;
-use crate::signatures::Container;
+use crate::signatures::{self, Container};
 use crate::stereo::{SAMPLE_RATE, Stereo, frames, frames_max};
 use crate::wav::Wav;
-use crate::{Cause, DecodeError, container, file, kinds, matroska, mpeg, ogg, opus, resample};
+use crate::{Cause, DecodeError, container, file, kinds, matroska, opus, resample};
 
 /// Decoded sound.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +56,7 @@ fn decoded(bytes: Vec<u8>) -> Result<Option<Vec<f32>>, Cause> {
     let container = match Container::of(&bytes) {
         Some(container) => container,
         None => {
-            let (start, container) = mpeg::start(&bytes).ok_or("no known signature")?;
+            let (start, container) = signatures::start(&bytes).ok_or("no known signature")?;
             bytes.drain(..start);
             container
         }
@@ -75,7 +75,7 @@ fn decoded(bytes: Vec<u8>) -> Result<Option<Vec<f32>>, Cause> {
 
 /// Decodes the links of an Ogg file one after the other.
 fn chained(bytes: &[u8]) -> Result<Option<Vec<f32>>, Cause> {
-    let links = ogg::links(bytes);
+    let links = links(bytes);
     let mut whole = Vec::new();
     for (index, &link) in links.iter().enumerate() {
         let stereo = match Container::of(link) {
@@ -119,4 +119,39 @@ fn without_id3(mut bytes: Vec<u8>) -> Vec<u8> {
     }
     bytes.drain(..start.min(bytes.len()));
     bytes
+}
+
+/// Maximum number of links: recordings of radio have a few.
+const LINKS_MAX: usize = 64;
+
+/// Bits of a page's flags.
+const FIRST_OF_STREAM: u8 = 2;
+
+/// The links of `file`; those behind [`LINKS_MAX`] stay with the last.
+fn links(file: &[u8]) -> Vec<&[u8]> {
+    let mut links = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    let mut sound_began = false;
+    while let Some((flags, length)) = page(file, at) {
+        let begins = flags & FIRST_OF_STREAM != 0;
+        if begins && sound_began && links.len() + 1 < LINKS_MAX {
+            links.push(&file[start..at]);
+            start = at;
+        }
+        sound_began = !begins;
+        at += length;
+    }
+    links.push(&file[start..]);
+    links
+}
+
+/// Flags and length of the page at `at`.
+fn page(file: &[u8], at: usize) -> Option<(u8, usize)> {
+    let header: &[u8; 27] = file.get(at..)?.first_chunk()?;
+    if !header.starts_with(b"OggS") {
+        return None;
+    }
+    let segments = file.get(at + 27..at + 27 + usize::from(header[26]))?;
+    let body: usize = segments.iter().map(|&bytes| usize::from(bytes)).sum();
+    Some((header[5], 27 + segments.len() + body))
 }

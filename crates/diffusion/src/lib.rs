@@ -16,8 +16,6 @@ mod native;
 mod picture;
 #[cfg(any(feature = "native", test))]
 mod progress;
-mod prompt;
-mod sampling;
 mod settings;
 #[cfg(any(feature = "native", test))]
 mod sound;
@@ -29,8 +27,7 @@ pub use kind::DiffusionKind;
 pub use model::Model;
 #[cfg(feature = "native")]
 pub use native::Native;
-pub use sampling::{Sampler, Scheduler};
-pub use settings::{Settings, SettingsError};
+pub use settings::{Sampler, Scheduler, Settings, SettingsError};
 
 /// The library's version, which appears in [`kinora_engine::Description::version`].
 pub const LIBRARY: &str = "stable-diffusion.cpp-rs-0.1.20";

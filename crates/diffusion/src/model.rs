@@ -8,8 +8,7 @@ use kinora_engine::{
 };
 
 use crate::LIBRARY;
-use crate::generation::{Generation, Given};
-use crate::prompt;
+use crate::generation::{self, Generation, Given};
 use crate::settings::{Settings, SettingsError};
 
 /// No video is larger; this also keeps every product within the library's `int`.
@@ -102,8 +101,10 @@ impl Model {
         let rendered = grid.size(outline.size);
         let frames = grid.frames(outline.frames);
         Ok(Generation {
-            prompt: prompt::literal(&spec.prompt),
-            negative_prompt: prompt::literal(spec.negative_prompt.as_deref().unwrap_or_default()),
+            prompt: generation::literal(&spec.prompt),
+            negative_prompt: generation::literal(
+                spec.negative_prompt.as_deref().unwrap_or_default(),
+            ),
             rendered,
             crop: Crop::middle(outline.size, rendered),
             frames,

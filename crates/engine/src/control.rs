@@ -1,11 +1,13 @@
-//! Communication between an engine and its caller during a clip: progress and previews from the
-//! engine, a cancel from the caller. Either side may read at any time, from any thread; nothing
-//! blocks.
+//! Communication between an engine and its caller during a clip: progress, previews and the chosen
+//! place from the engine, a cancel from the caller. Either side may read at any time, from any
+//! thread; nothing blocks.
 
-use std::sync::Arc;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{EngineError, JobPlace, Preview};
+use crate::places::{FailedJob, Places};
+use crate::{EngineError, Picture};
 
 /// The stage of an engine's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,8 +152,95 @@ impl Control {
     }
 }
 
+/// The slot where an engine puts previews and its caller takes them.
+#[derive(Clone, Default)]
+pub struct Preview(Arc<Mutex<Option<Picture>>>);
+
+impl Preview {
+    /// Stores a preview, replacing one that was not taken.
+    pub fn show(&self, picture: Picture) {
+        *self.slot() = Some(picture);
+    }
+
+    /// Whether the last preview was taken: only then is an expensive one worth making.
+    pub fn is_wanted(&self) -> bool {
+        self.slot().is_none()
+    }
+
+    /// Takes the latest preview.
+    pub fn take(&self) -> Option<Picture> {
+        self.slot().take()
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<Picture>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for Preview {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Preview").field(&*self.slot()).finish()
+    }
+}
+
+/// The place of a job; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct JobPlace(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    avoid: Vec<String>,
+    chosen: Option<(Arc<Places>, usize)>,
+}
+
+impl JobPlace {
+    /// Asks the engine for a place other than these.
+    pub fn avoid(&self, names: Vec<String>) {
+        self.lock().avoid = names;
+    }
+
+    /// Names of places that the engine must avoid while it has others.
+    pub fn avoided(&self) -> Vec<String> {
+        self.lock().avoid.clone()
+    }
+
+    /// Records the engine's choice.
+    pub fn choose(&self, places: &Arc<Places>, index: usize) {
+        self.lock().chosen = Some((Arc::clone(places), index));
+    }
+
+    /// The places of the engine, and the name of the chosen one. `None` for an engine without
+    /// places, and before the choice.
+    pub fn chosen(&self) -> Option<(Arc<Places>, String)> {
+        let state = self.lock();
+        let (places, index) = state.chosen.as_ref()?;
+        Some((Arc::clone(places), places.name(*index).to_owned()))
+    }
+
+    /// Records that the job succeeded there.
+    pub fn succeeded(&self) {
+        if let Some((places, index)) = self.lock().chosen.clone() {
+            places.succeeded(index);
+        }
+    }
+
+    /// Records that the job failed there.
+    pub fn job_failed(&self, job: FailedJob<'_>) {
+        if let Some((places, index)) = self.lock().chosen.clone() {
+            places.job_failed(index, job);
+        }
+    }
+
+    /// Nothing panics while holding the lock, so a poisoned lock is still valid.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use kinora_contract::Size;
+
     use super::*;
 
     #[test]
@@ -195,5 +284,20 @@ mod tests {
         assert!(!control.cancel.is_cancelled());
         let seen = control.pass_on(0.01);
         assert!(matches!(seen, Err(EngineError::Cancelled)));
+    }
+
+    #[test]
+    fn the_latest_preview_is_taken_once() {
+        let preview = Preview::default();
+        let picture = |grey: u8| Picture {
+            size: Size::new(1, 1),
+            rgb: vec![grey; 3],
+        };
+        assert!(preview.is_wanted());
+        preview.show(picture(1));
+        preview.clone().show(picture(2));
+        assert!(!preview.is_wanted());
+        assert_eq!(preview.take(), Some(picture(2)));
+        assert_eq!(preview.take(), None);
     }
 }

@@ -5,35 +5,30 @@
 
 #![forbid(unsafe_code)]
 
-use std::sync::Arc;
-
 pub mod conformance;
 mod control;
 mod error;
 mod film;
-mod grid;
-mod job_place;
 mod kind;
 mod materials;
 pub mod places;
 mod plan;
-mod preview;
 
-pub use control::{Cancel, Control, Progress, Stage};
+use std::sync::Arc;
+
+pub use kinora_contract::Features;
+use kinora_contract::{Size, VideoSpec, Warning};
+
+pub use control::{Cancel, Control, JobPlace, Preview, Progress, Stage};
 pub use error::EngineError;
 pub use film::{FilmEngine, FilmJob, ReferenceFile, ServerReport, TicketStore};
-pub use grid::{Crop, Grid, Keep};
-pub use job_place::JobPlace;
 pub use kind::{
     EngineKind, FilesReport, FilmKind, FrameKind, KindError, Needs, Output, Program, ProgramFiles,
     Promises,
 };
-pub use kinora_contract::Features;
-use kinora_contract::{Size, VideoSpec, Warning};
 pub use materials::{Footage, Materials, Picture, Playback, SCRIPT_LINKS_MAX, Sound};
 use places::Places;
-pub use plan::{frames_of_edit, refuse_unsupported};
-pub use preview::Preview;
+pub use plan::{Crop, Grid, Keep, frames_of_edit, refuse_unsupported};
 
 /// Sample rate of all sound from engines.
 pub const SAMPLE_RATE_HZ: u32 = 48_000;

@@ -5,7 +5,6 @@
 #![allow(unsafe_code, reason = "calls the C++ of OpenH264")]
 
 mod encoder;
-mod level;
 mod params;
 mod variant;
 

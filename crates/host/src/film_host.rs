@@ -12,9 +12,8 @@ use kinora_contract::{Clock, Stopwatch};
 use kinora_media::{FilmFormat, Films, InProcess, MediaError};
 
 use crate::film_message::{FilmFailure, FilmOrder, FilmTold, InfoHead};
-use crate::memory;
-use crate::sandbox;
 use crate::wire::{Bounds, Message, invalid_data};
+use crate::{family, sandbox};
 
 /// Time between keep-alive messages.
 const PULSE: Duration = Duration::from_millis(100);
@@ -27,7 +26,7 @@ const PULSE: Duration = Duration::from_millis(100);
 pub fn serve_film(clock: &Arc<dyn Clock>) -> io::Result<()> {
     let output = rustix::io::dup(rustix::stdio::stdout())?;
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
-    memory::prefer_oom_kill();
+    family::prefer_oom_kill();
     let mut to = File::from(output);
     let mut from = io::stdin().lock();
     let mut next = || {

@@ -1,24 +1,25 @@
 //! The engine process: confines itself, opens one engine, and runs one job after another until its
-//! standard input ends. It then kills itself, so it never outlives the service, whatever the engine
-//! is doing.
+//! standard input ends. It then kills itself, so it never outlives the service, whatever the
+//! engine is doing.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use kinora_engine::{Control, Engine, EngineError, Footage, Job, Sink};
+use kinora_contract::Size;
+use kinora_engine::{Control, Engine, EngineError, Footage, Job, Playback, Sink};
+use rustix::process::{Signal, getpid, kill_process};
 
-use crate::footage::{Answer, Answers, RemoteFootage};
-use crate::line::{Line, die};
 use crate::materials::{assemble, samples_to_bytes};
-use crate::memory;
 use crate::message::{Order, Told};
-use crate::protocol::{Decision, Ending, Hello, JobHead, Open};
-use crate::sandbox;
+use crate::protocol::{Decision, Ending, Hello, JobHead, Open, SourceHead};
 use crate::wire::{Bounds, Message};
+use crate::{family, sandbox};
 
 /// Time between reports of the engine's progress.
 const PULSE: Duration = Duration::from_millis(100);
@@ -33,7 +34,7 @@ pub fn serve(open: impl FnOnce(Open) -> Result<Box<dyn Engine>, EngineError>) ->
     let output = rustix::io::dup(rustix::stdio::stdout())?;
     // Native code prints to standard output as it likes.
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
-    memory::prefer_oom_kill();
+    family::prefer_oom_kill();
     let line = Line::to(File::from(output));
     let first = confine(&line)?;
     let (jobs, arrived) = mpsc::channel();
@@ -186,5 +187,117 @@ impl Sink for LineSink<'_> {
         kinora_crash::point("host.audio");
         self.0.tell(Told::Audio(samples_to_bytes(pcm)));
         Ok(())
+    }
+}
+
+/// Sends messages to the service.
+#[derive(Clone, Debug)]
+struct Line(Arc<Mutex<File>>);
+
+impl Line {
+    /// A line whose messages go to `output`.
+    fn to(output: File) -> Self {
+        Self(Arc::new(Mutex::new(output)))
+    }
+
+    /// Writes a message. If the service does not read any more, the process ends here.
+    fn tell(&self, told: Told) {
+        let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.write(&mut *output).is_err() {
+            die();
+        }
+    }
+}
+
+/// Kills this process immediately. The engine may be in the middle of native code, whose cleanup on
+/// a normal exit can hang or crash.
+fn die() -> ! {
+    let _ = kill_process(getpid(), Signal::KILL);
+    // Unreachable on systems that have the signal.
+    std::process::abort()
+}
+
+/// The service's answer to a request for a frame.
+enum Answer {
+    Frame(Vec<u8>),
+    End,
+    Unreadable,
+}
+
+/// Receives answers. A reader holds the lock until its answer arrives.
+type Answers = Arc<Mutex<Receiver<Answer>>>;
+
+/// A video whose frames are in the service.
+struct RemoteFootage {
+    head: SourceHead,
+    line: Line,
+    answers: Answers,
+    numbers: AtomicU32,
+}
+
+impl RemoteFootage {
+    fn new(head: SourceHead, line: Line, answers: Answers) -> Self {
+        Self {
+            head,
+            line,
+            answers,
+            numbers: AtomicU32::new(0),
+        }
+    }
+}
+
+impl fmt::Debug for RemoteFootage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RemoteFootage({:?})", self.head)
+    }
+}
+
+impl Footage for RemoteFootage {
+    fn size(&self) -> Size {
+        self.head.size.into()
+    }
+
+    fn fps(&self) -> u32 {
+        self.head.fps
+    }
+
+    fn frames(&self) -> u32 {
+        self.head.frames
+    }
+
+    fn play(&self) -> Result<Box<dyn Playback>, EngineError> {
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        self.line.tell(Told::Play(number));
+        Ok(Box::new(Playing {
+            number,
+            line: self.line.clone(),
+            answers: self.answers.clone(),
+        }))
+    }
+}
+
+struct Playing {
+    number: u32,
+    line: Line,
+    answers: Answers,
+}
+
+impl Playback for Playing {
+    fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.line.tell(Told::Next(self.number));
+        match answers.recv() {
+            Ok(Answer::Frame(rgb)) => Ok(Some(rgb)),
+            Ok(Answer::End) => Ok(None),
+            Ok(Answer::Unreadable) | Err(_) => {
+                Err(EngineError::Failed("the source cannot be read".to_owned()))
+            }
+        }
+    }
+}
+
+impl Drop for Playing {
+    fn drop(&mut self) {
+        self.line.tell(Told::Close(self.number));
     }
 }

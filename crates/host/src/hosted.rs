@@ -1,4 +1,4 @@
-//! The service's side: an engine like any other, which works in a process that is started on
+//! [`HostedEngine`], the service's side: implements [`Engine`] with a process that is started on
 //! demand, reused for the next job, and replaced when it fails.
 
 use std::fmt;
@@ -16,16 +16,14 @@ use kinora_engine::{
 };
 use rustix::io::Errno;
 
-use crate::assignment::Assignment;
-use crate::conduct::{Conduct, Remarks};
-use crate::memory_limit::MemoryLimit;
+use crate::family;
 use crate::message::{Order, Told, cut};
-use crate::message_rate::MessageRate;
-use crate::on_grid::{self, OnGrid};
 use crate::process::{EngineProcess, Heard};
 use crate::promised::denied;
 use crate::protocol::{self, Hello, Introduction, Open};
-use crate::run::{Ended, Run};
+use crate::run::{
+    self, Assignment, Conduct, Ended, MemoryLimit, MessageRate, OnGrid, Playing, Remarks, Run,
+};
 use crate::sandbox::{self, Confinement};
 use crate::seats::{Ready, Seat, Seats};
 use crate::wire::Bounds;
@@ -134,11 +132,7 @@ impl HostedEngine {
     }
 
     /// Starts a process and opens its engine.
-    pub(crate) fn start(
-        &self,
-        device: Option<&String>,
-        control: &Control,
-    ) -> Result<Ready, EngineError> {
+    fn start(&self, device: Option<&String>, control: &Control) -> Result<Ready, EngineError> {
         let name = &self.planner.describe().name;
         let (mut command, confinement) =
             ((self.options.command)(), self.options.confinement.as_ref());
@@ -225,22 +219,12 @@ impl HostedEngine {
         }
     }
 
-    pub(crate) const fn seats(&self) -> &Seats {
-        &self.seats
-    }
-
-    pub(crate) const fn clock(&self) -> &Arc<dyn Clock> {
-        &self.options.clock
-    }
-
     /// The job as a process gets it.
-    pub(crate) fn assignment<'a>(&self, job: &'a Job<'a>) -> Assignment<'a> {
+    fn assignment<'a>(&self, job: &'a Job<'a>) -> Assignment<'a> {
         let promises = self.options.promises;
         Assignment {
             job,
-            clip: promises.map_or(job.clip, |promises| {
-                on_grid::rendered(job.clip, promises.grid)
-            }),
+            clip: promises.map_or(job.clip, |promises| run::rendered(job.clip, promises.grid)),
             is_own: promises.is_none(),
             is_undecided: self.planner.decides_length(job.spec),
             has_unknowns: self.sends_unknowns.load(Ordering::Relaxed),
@@ -446,6 +430,76 @@ impl Engine for HostedEngine {
             tracing::info!(engine, process_id, "idle engine process ended");
         }
     }
+}
+
+impl HostedEngine {
+    /// Closes the standard input of a process in the middle of `job`: at its first progress. Returns whether the process
+    /// and all of its group ended within `limit`; they are killed otherwise.
+    ///
+    /// # Errors
+    /// If no process starts, it exits before, or `control` cancels.
+    pub fn ends_with_input(
+        &self,
+        job: &Job<'_>,
+        control: &Control,
+        limit: Duration,
+    ) -> Result<bool, EngineError> {
+        let (seat, waiting) = self.seats.take(control)?;
+        let ready = match waiting {
+            Some(ready) => ready,
+            None => self.start(seat.device(), control)?,
+        };
+        self.assignment(job).order_from(&ready.process);
+        let Ready { mut process, .. } = ready;
+        if !reaches_progress(&process, job, control)? {
+            return Err(process.post_mortem());
+        }
+        process.close_input();
+        let start = Stopwatch::start(&self.options.clock);
+        while start.elapsed() < limit {
+            // This wait has a limit of its own: it is no silence.
+            let _ = control.pass_on(control.progress.fraction());
+            if is_gone(&process) {
+                return Ok(true);
+            }
+            // Its output is read on, so that only its input can stop it.
+            if matches!(process.listen(POLL_INTERVAL), Heard::Gone) {
+                thread::sleep(POLL_INTERVAL);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Serves the job until its first sign of progress, or its end; `false` if the process exits before.
+fn reaches_progress(
+    process: &EngineProcess,
+    job: &Job<'_>,
+    control: &Control,
+) -> Result<bool, EngineError> {
+    let mut playing = Playing::default();
+    while !control.cancel.is_cancelled() {
+        match process.listen(POLL_INTERVAL) {
+            Heard::Gone => return Ok(false),
+            Heard::Told(
+                Told::Progress(_)
+                | Told::Frame(_)
+                | Told::Audio(_)
+                | Told::Preview(_)
+                | Told::Ended(_),
+            ) => return Ok(true),
+            Heard::Told(Told::Play(number)) => playing.begin(number, job)?,
+            Heard::Told(Told::Next(number)) => process.order(playing.next(number)),
+            Heard::Told(Told::Close(number)) => playing.end(number),
+            Heard::Told(_) | Heard::Nothing => {}
+        }
+    }
+    process.order(Order::Cancel);
+    Err(EngineError::Cancelled)
+}
+
+fn is_gone(process: &EngineProcess) -> bool {
+    !process.is_alive() && !family::is_left(process.id())
 }
 
 #[cfg(test)]

@@ -8,35 +8,22 @@
 
 #![forbid(unsafe_code)]
 
-mod assignment;
-mod clip_head;
-mod conduct;
-mod end_of_input;
 mod family;
 mod film_host;
 mod film_message;
 mod film_reader;
-mod footage;
 mod host;
 mod hosted;
-mod job_span;
-mod line;
 mod materials;
-mod memory;
-mod memory_limit;
 mod message;
-mod message_rate;
-mod on_grid;
 mod process;
 mod promised;
 mod protocol;
 mod run;
 mod sandbox;
 mod seats;
-mod tail;
 mod wire;
 
-pub use conduct::Conduct;
 pub use family::adopt_orphans;
 pub use film_host::serve_film;
 pub use film_reader::{FilmOptions, HostedFilms};
@@ -44,4 +31,5 @@ pub use host::serve;
 pub use hosted::{HostOptions, HostedEngine};
 pub use process::make_scratch;
 pub use protocol::{Introduction, Open, Version};
+pub use run::Conduct;
 pub use sandbox::{Confinement, Role, confine_command, rehearse, restrict_environment};

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use kinora_contract::Size;
 use kinora_engine::{Clip, EngineError, Footage, Job, Materials, Picture, Sound};
 
-use crate::clip_head::Pixels;
-use crate::protocol::{EditHead, JobHead, OwnHead, SourceHead};
+use crate::protocol::{EditHead, JobHead, OwnHead, Pixels, SourceHead};
 
 /// Everything in `job` except its bytes, with the `clip` that the engine renders; for an engine of this executable, what it knows beyond the protocol too.
 pub(crate) fn head(job: &Job<'_>, clip: Clip, is_own: bool) -> JobHead {

@@ -1,27 +1,26 @@
-//! A child process: spawns it with a restricted environment, writes orders, reads messages, kills
-//! and reaps it, with all that it started. Only dedicated threads block on its pipes, so it can always be killed.
+//! A child process: spawns it with a restricted environment, writes orders to it, reads its
+//! messages, logs its standard error, and kills and reaps it with every process that it started.
+//! Only dedicated threads block on its pipes, so it can always be killed.
 
+use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use kinora_contract::FailureCode;
 use kinora_engine::EngineError;
-
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tracing::Span;
 
 use crate::family;
-use crate::job_span::JobSpan;
-use crate::memory;
 use crate::message::{Order, Told};
 use crate::sandbox::{Confinement, clear_environment, order_devices_by_bus};
-use crate::tail::Tail;
 use crate::wire::{Bounds, Message};
 
 /// Capacity of the queue of messages to the service: enough that neither side waits for the other.
@@ -96,7 +95,7 @@ impl<O: Message, T: Message> Process<O, T> {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let oom_kills_before = memory::oom_kills();
+        let oom_kills_before = family::oom_kills();
         let mut child = command.spawn()?;
         let (orders, ordered) = mpsc::channel();
         let (tell, told) = mpsc::sync_channel(WAITING_MAX);
@@ -203,8 +202,8 @@ impl<O: Message, T: Message> Process<O, T> {
     /// Memory of the process and, unless it is confined to itself, of all that it started.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
         match self.mark {
-            None => memory::resident_bytes(self.child.id()),
-            Some(_) => memory::family_resident_bytes(self.child.id()),
+            None => family::resident_bytes(self.child.id()),
+            Some(_) => family::family_resident_bytes(self.child.id()),
         }
     }
 
@@ -244,7 +243,7 @@ impl<O: Message, T: Message> Process<O, T> {
         });
         #[cfg(not(unix))]
         let killed = status.is_some();
-        killed && self.oom_kills_before < memory::oom_kills()
+        killed && self.oom_kills_before < family::oom_kills()
     }
 }
 
@@ -327,5 +326,112 @@ fn read_all<T: Message>(
                 return;
             }
         }
+    }
+}
+
+const LINES: usize = 12;
+const LINE_BYTES_MAX: u64 = 1_000;
+
+/// How libraries report exhausted memory, in lower case.
+const OUT_OF_MEMORY: &[&str] = &[
+    "out of memory",
+    "bad_alloc",
+    "failed to allocate",
+    "memory allocation of",
+    "cannot allocate memory",
+];
+
+/// The last few lines, shared with the thread that reads them.
+#[derive(Clone, Debug, Default)]
+struct Tail(Arc<Mutex<VecDeque<String>>>);
+
+impl Tail {
+    /// Stores and logs lines until the end of the stream.
+    fn follow(&self, engine: &str, from: impl Read, job_span: &JobSpan) {
+        let mut from = BufReader::new(from);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            match from
+                .by_ref()
+                .take(LINE_BYTES_MAX)
+                .read_until(b'\n', &mut line)
+            {
+                Ok(0) | Err(_) => return,
+                Ok(_) => {}
+            }
+            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
+            if line.is_empty() {
+                continue;
+            }
+            job_span.log(|| tracing::debug!(engine, "{line}"));
+            let mut lines = self.lines();
+            if lines.len() == LINES {
+                lines.pop_front();
+            }
+            lines.push_back(line);
+        }
+    }
+
+    /// The lines, joined.
+    fn text(&self) -> String {
+        Vec::from(self.lines().clone()).join(" | ")
+    }
+
+    /// Whether the lines report exhausted memory.
+    fn reports_exhausted_memory(&self) -> bool {
+        let text = self.text().to_lowercase();
+        OUT_OF_MEMORY.iter().any(|words| text.contains(words))
+    }
+
+    fn lines(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A span that changes with the job. Clones share it.
+#[derive(Clone, Debug)]
+struct JobSpan(Arc<Mutex<Span>>);
+
+impl JobSpan {
+    /// The span of the caller.
+    fn current() -> Self {
+        Self(Arc::new(Mutex::new(Span::current())))
+    }
+
+    /// From now on, the span of the caller. It stays after the job: its last lines may come late.
+    fn follow_caller(&self) {
+        *self.lock() = Span::current();
+    }
+
+    /// Writes a line of the log as one of the job.
+    fn log(&self, line: impl FnOnce()) {
+        let span = self.lock().clone();
+        span.in_scope(line);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Span> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_kept_and_long_ones_cut() {
+        let text: String = (0..40).map(|line| format!("line {line}\n\n")).collect();
+        let tail = Tail::default();
+        let span = JobSpan::current();
+        tail.follow("engine", (text + &"x".repeat(2_500)).as_bytes(), &span);
+        let kept = tail.text();
+        assert!(kept.starts_with("line 31 | "), "{kept}");
+        assert!(!kept.contains("line 30"));
+        assert!(kept.ends_with(&format!(" | {}", "x".repeat(500))));
+        assert!(!tail.reports_exhausted_memory());
+        let last = &b"CUDA error: out of memory at ggml-cuda.cu"[..];
+        tail.follow("engine", last, &span);
+        assert!(tail.reports_exhausted_memory());
     }
 }

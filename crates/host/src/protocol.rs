@@ -1,15 +1,13 @@
-//! The JSON bodies of the engine protocol, as `docs/engine-protocol.md` defines them for engines of any language.
-//! Readers ignore keys that they do not know.
+//! The JSON bodies of the engine protocol, as `docs/engine-protocol.md` defines them for engines
+//! written in any language, and the clip sizes that follow from them. Readers ignore unknown keys.
 
 use std::time::Duration;
 
-use kinora_contract::{Features, VideoSpec};
-use kinora_engine::{Grid, Promises};
+use kinora_contract::{Features, Size, VideoSpec};
+use kinora_engine::{CHANNELS, Clip, Grid, Promises, SAMPLE_RATE_HZ};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
-
-use crate::clip_head::{ClipHead, Pixels};
 
 /// The version that this service speaks.
 pub(crate) const VERSION: Version = Version { major: 1, minor: 1 };
@@ -68,38 +66,38 @@ impl Open {
 /// The first message of an engine process: what it is and what it can do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Hello {
-    pub(crate) protocol: Version,
+    pub protocol: Version,
     #[serde(default)]
-    pub(crate) sdk: String,
+    pub sdk: String,
     #[serde(default)]
-    pub(crate) engine: EngineName,
+    pub engine: EngineName,
     #[serde(default, deserialize_with = "known_features")]
-    pub(crate) features: Features,
+    pub features: Features,
     #[serde(default = "one")]
-    pub(crate) size_multiple: u32,
+    pub size_multiple: u32,
     #[serde(default)]
-    pub(crate) frames: FrameGrid,
+    pub frames: FrameGrid,
     /// 0: any.
     #[serde(default)]
-    pub(crate) fps: u32,
+    pub fps: u32,
     #[serde(default = "yield_seconds")]
-    pub(crate) yield_seconds: f64,
+    pub yield_seconds: f64,
 }
 
 /// The engine's own name for itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct EngineName {
     #[serde(default)]
-    pub(crate) name: String,
+    pub name: String,
     #[serde(default)]
-    pub(crate) version: String,
+    pub version: String,
 }
 
 /// Clips have `step * n + offset` frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FrameGrid {
-    pub(crate) step: u32,
-    pub(crate) offset: u32,
+    pub step: u32,
+    pub offset: u32,
 }
 
 impl Default for FrameGrid {
@@ -184,8 +182,8 @@ pub struct Introduction {
 /// A long silent part of the work.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Phase {
-    pub(crate) name: String,
-    pub(crate) limit_seconds: f64,
+    pub name: String,
+    pub limit_seconds: f64,
 }
 
 impl Phase {
@@ -203,54 +201,54 @@ impl Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Decision {
     /// As rendered: on the engine's grid.
-    pub(crate) frames: u32,
+    pub frames: u32,
 }
 
 /// Everything in a job except its bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct JobHead {
-    pub(crate) prompt: String,
-    pub(crate) negative_prompt: Option<String>,
-    pub(crate) seed: u32,
-    pub(crate) draft: bool,
+    pub prompt: String,
+    pub negative_prompt: Option<String>,
+    pub seed: u32,
+    pub draft: bool,
     #[serde(rename = "final")]
-    pub(crate) is_final: bool,
-    pub(crate) edit: Option<EditHead>,
-    pub(crate) clip: ClipHead,
-    pub(crate) first_frame: Option<Pixels>,
-    pub(crate) last_frame: Option<Pixels>,
-    pub(crate) images: Vec<Pixels>,
-    pub(crate) audios: u32,
-    pub(crate) source: Option<SourceHead>,
+    pub is_final: bool,
+    pub edit: Option<EditHead>,
+    pub clip: ClipHead,
+    pub first_frame: Option<Pixels>,
+    pub last_frame: Option<Pixels>,
+    pub images: Vec<Pixels>,
+    pub audios: u32,
+    pub source: Option<SourceHead>,
     /// A key of a later version, which today's engines must ignore: for `kinora engine check`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) unknown: Option<bool>,
+    pub unknown: Option<bool>,
     /// For an engine of this executable. No other gets it: it holds addresses of references.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) own: Option<OwnHead>,
+    pub own: Option<OwnHead>,
 }
 
 /// What engines of this executable know of a job beyond the protocol.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OwnHead {
-    pub(crate) spec: VideoSpec,
+    pub spec: VideoSpec,
     /// At most [`kinora_engine::SCRIPT_LINKS_MAX`] specs, each up to the size of a request's text.
-    pub(crate) script: Vec<VideoSpec>,
+    pub script: Vec<VideoSpec>,
 }
 
 /// An edit of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EditHead {
-    pub(crate) strength: f64,
+    pub strength: f64,
 }
 
 /// A source without its frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct SourceHead {
     #[serde(flatten)]
-    pub(crate) size: Pixels,
-    pub(crate) fps: u32,
-    pub(crate) frames: u32,
+    pub size: Pixels,
+    pub fps: u32,
+    pub frames: u32,
 }
 
 /// The outcome of a job, or of opening an engine.
@@ -279,6 +277,104 @@ pub(crate) enum Ending {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
     },
+}
+
+/// The size of a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Pixels {
+    pub width: u32,
+    pub height: u32,
+}
+
+impl From<Size> for Pixels {
+    fn from(size: Size) -> Self {
+        Self {
+            width: size.width,
+            height: size.height,
+        }
+    }
+}
+
+impl From<Pixels> for Size {
+    fn from(pixels: Pixels) -> Self {
+        Self::new(pixels.width, pixels.height)
+    }
+}
+
+/// [`Clip`] in serialisable form.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ClipHead {
+    #[serde(flatten)]
+    pub size: Pixels,
+    pub fps: u32,
+    /// `None`: the engine decides, and no longer than `frames_max`.
+    pub frames: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frames_max: Option<u32>,
+    pub audio: bool,
+}
+
+impl From<Clip> for ClipHead {
+    fn from(clip: Clip) -> Self {
+        Self {
+            size: clip.size.into(),
+            fps: clip.fps,
+            frames: Some(clip.frames),
+            frames_max: None,
+            audio: clip.audio,
+        }
+    }
+}
+
+impl ClipHead {
+    /// The same, with a length that the engine decides.
+    pub(crate) fn undecided(self) -> Self {
+        Self {
+            frames: None,
+            frames_max: self.frames,
+            ..self
+        }
+    }
+
+    /// The number of frames, or the most that there can be.
+    pub(crate) fn longest(self) -> u32 {
+        self.frames.or(self.frames_max).unwrap_or(0)
+    }
+
+    /// Bytes of one frame; `None` if no message can hold it.
+    pub(crate) fn frame_bytes(self) -> Option<u32> {
+        let pixels = u64::from(self.size.width) * u64::from(self.size.height);
+        u32::try_from(pixels.checked_mul(3)?).ok()
+    }
+
+    /// Bytes of a picture with sides `more` pixels longer.
+    pub(crate) fn larger_frame_bytes(self, more: u32) -> Option<u32> {
+        let width = self.size.width.checked_add(more)?;
+        let height = self.size.height.checked_add(more)?;
+        let size = Pixels { width, height };
+        Self { size, ..self }.frame_bytes()
+    }
+
+    /// Bytes of all its sound plus one second: engines end the sound with their last note.
+    pub(crate) fn sound_bytes(self) -> Option<u32> {
+        if !self.audio {
+            return Some(0);
+        }
+        let seconds = u64::from(self.longest().div_ceil(self.fps.max(1))) + 1;
+        let second = u64::from(SAMPLE_RATE_HZ) * u64::from(CHANNELS) * 4;
+        u32::try_from(seconds.checked_mul(second)?).ok()
+    }
+}
+
+impl From<ClipHead> for Clip {
+    fn from(head: ClipHead) -> Self {
+        Self {
+            size: head.size.into(),
+            fps: head.fps,
+            frames: head.longest(),
+            audio: head.audio,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,19 +1,17 @@
-//! One job in an engine process, from the service's side: forwards output, answers requests, and
-//! kills a process that ignores a cancel or uses too much memory.
+//! One job in an engine process, from the service's side: sends the job, forwards its output
+//! (cropped to the planned clip), answers its requests for source frames, and kills a process that
+//! ignores a cancel, sends too many messages or uses too much memory. It starts no process.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kinora_contract::limits::{ENGINE_MESSAGES_MAX, ENGINE_MESSAGES_PER_SECOND_MAX};
 use kinora_contract::{Clock, FailureCode, Stopwatch};
-use kinora_engine::{Control, EngineError, Job, Playback, Sink};
+use kinora_engine::{Clip, Control, Crop, EngineError, Grid, Job, Keep, Playback, Sink};
 
-use crate::assignment::Assignment;
-use crate::conduct::{Conduct, Remarks};
-use crate::materials::bytes_to_samples;
-use crate::memory_limit::MemoryLimit;
+use crate::materials::{self, bytes_to_samples};
 use crate::message::{Order, Told, cut};
-use crate::message_rate::MessageRate;
 use crate::process::{EngineProcess, Heard};
 use crate::protocol::{Decision, Ending};
 
@@ -37,20 +35,20 @@ pub(crate) enum Ended {
 }
 
 pub(crate) struct Run<'a> {
-    pub(crate) process: &'a EngineProcess,
+    pub process: &'a EngineProcess,
     /// How long it may take to obey a cancel.
-    pub(crate) yield_limit: Duration,
-    pub(crate) assignment: Assignment<'a>,
+    pub yield_limit: Duration,
+    pub assignment: Assignment<'a>,
     /// Number of orders up to the end of the assignment. They do not count as unanswered requests: an
     /// engine may request frames before it has read all its materials.
-    pub(crate) assigned: usize,
-    pub(crate) sink: &'a mut dyn Sink,
-    pub(crate) control: &'a Control,
-    pub(crate) remarks: &'a Remarks,
-    pub(crate) memory_bytes_max: Option<u64>,
+    pub assigned: usize,
+    pub sink: &'a mut dyn Sink,
+    pub control: &'a Control,
+    pub remarks: &'a Remarks,
+    pub memory_bytes_max: Option<u64>,
     /// Maximum time of the job, whatever its progress.
-    pub(crate) limit: Duration,
-    pub(crate) clock: &'a Arc<dyn Clock>,
+    pub limit: Duration,
+    pub clock: &'a Arc<dyn Clock>,
 }
 
 impl<'a> Run<'a> {
@@ -253,7 +251,7 @@ impl Silence {
 }
 
 /// The error for behaviour that no proper engine shows; the process is killed.
-pub(crate) fn hostile(what: &str) -> EngineError {
+fn hostile(what: &str) -> EngineError {
     EngineError::Crashed {
         code: FailureCode::GenerationFailed,
         cause: format!("engine process killed: {what}"),
@@ -292,5 +290,223 @@ impl Playing {
 
     pub(crate) fn end(&mut self, number: u32) {
         self.by_number.remove(&number);
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Assignment<'a> {
+    pub job: &'a Job<'a>,
+    /// The clip as the engine renders it.
+    pub clip: Clip,
+    /// Whether the engine is one of this executable.
+    pub is_own: bool,
+    /// Whether the engine decides how many frames the clip has.
+    pub is_undecided: bool,
+    /// Whether messages and keys of a later version come with it, which the engine must skip.
+    pub has_unknowns: bool,
+}
+
+impl Assignment<'_> {
+    /// Queues the job, and limits what the process may send for it. Returns the number of orders that
+    /// the process has been given so far.
+    pub(crate) fn order_from(&self, process: &EngineProcess) -> usize {
+        let mut head = materials::head(self.job, self.clip, self.is_own);
+        if self.is_undecided {
+            head.clip = head.clip.undecided();
+        }
+        head.unknown = self.has_unknowns.then_some(true);
+        process.bounds().set_clip(head.clip);
+        let order_unknown = || {
+            if self.has_unknowns {
+                process.order(Order::Unknown);
+            }
+        };
+        order_unknown();
+        process.order(Order::Job(Box::new(head)));
+        order_unknown();
+        for bytes in materials::bytes(self.job.materials) {
+            process.order(Order::Material(bytes));
+        }
+        order_unknown();
+        process.queued()
+    }
+}
+
+/// Time between checks.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Checks what a process and its group hold.
+pub(crate) struct MemoryLimit<'a> {
+    process: &'a EngineProcess,
+    /// In bytes, resident. `None`: limited only by the system.
+    most: Option<u64>,
+    checked: Stopwatch,
+}
+
+impl<'a> MemoryLimit<'a> {
+    pub(crate) fn of(
+        process: &'a EngineProcess,
+        most: Option<u64>,
+        clock: &Arc<dyn Clock>,
+    ) -> Self {
+        Self {
+            process,
+            most,
+            checked: Stopwatch::start(clock),
+        }
+    }
+
+    /// Checks, if it is time. After an error the process must be killed.
+    ///
+    /// # Errors
+    /// [`EngineError::Crashed`] with `out_of_memory`.
+    pub(crate) fn check(&mut self) -> Result<(), EngineError> {
+        let Some(most) = self
+            .most
+            .filter(|_| self.checked.elapsed() >= CHECK_INTERVAL)
+        else {
+            return Ok(());
+        };
+        self.checked.restart();
+        match self.process.resident_bytes() {
+            Some(held) if held > most => Err(EngineError::Crashed {
+                code: FailureCode::OutOfMemory,
+                cause: format!("killed at {held} bytes of memory, of {most} allowed"),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+pub(crate) struct MessageRate {
+    told: u64,
+    begun: Stopwatch,
+}
+
+impl MessageRate {
+    pub(crate) fn from_now(clock: &Arc<dyn Clock>) -> Self {
+        Self {
+            told: 0,
+            begun: Stopwatch::start(clock),
+        }
+    }
+
+    /// Counts a message.
+    ///
+    /// # Errors
+    /// [`EngineError::Crashed`] for one too many; the process must be killed.
+    pub(crate) fn count(&mut self) -> Result<(), EngineError> {
+        self.told += 1;
+        let more = self.begun.elapsed().as_secs() * ENGINE_MESSAGES_PER_SECOND_MAX;
+        if self.told > ENGINE_MESSAGES_MAX + more {
+            return Err(EngineError::Crashed {
+                code: FailureCode::GenerationFailed,
+                cause: "engine process killed: it sends too many messages".to_owned(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A remark about a process, in ascending order of weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Conduct {
+    /// A cancelled job ended as done: the work was over before the cancel took effect.
+    DoneAfterCancel,
+    /// The process did not read its orders after the end of a job, and was killed.
+    LeftOrdersUnread,
+    /// The process exited after a cancel, without an end of the job.
+    ExitedAfterCancel,
+    /// No end of the job within the time for a cancel; the process was killed.
+    IgnoredCancel,
+}
+
+/// The gravest remark since the last look.
+#[derive(Debug, Default)]
+pub(crate) struct Remarks(Mutex<Option<Conduct>>);
+
+impl Remarks {
+    fn note(&self, conduct: Conduct) {
+        let mut gravest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *gravest = (*gravest).max(Some(conduct));
+    }
+
+    pub(crate) fn take(&self) -> Option<Conduct> {
+        let mut gravest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        gravest.take()
+    }
+}
+
+/// `clip` as the engine renders it.
+pub(crate) fn rendered(clip: Clip, grid: Grid) -> Clip {
+    Clip {
+        size: grid.size(clip.size),
+        frames: grid.frames(clip.frames),
+        ..clip
+    }
+}
+
+/// Takes rendered frames, and passes on those of the clip.
+pub(crate) struct OnGrid<'a> {
+    sink: &'a mut dyn Sink,
+    rendered: Clip,
+    crop: Crop,
+    keep: Keep,
+    taken: u32,
+    passed_on: u32,
+}
+
+impl<'a> OnGrid<'a> {
+    pub(crate) fn new(sink: &'a mut dyn Sink, job: &Job<'_>, rendered: Clip) -> Self {
+        let frames = job.clip.frames;
+        Self {
+            sink,
+            rendered,
+            crop: Crop::middle(job.clip.size, rendered.size),
+            // Frames beyond the requested length are cut off, unless the last one was given.
+            keep: match job.materials.last_frame {
+                Some(_) => Keep::Spread(frames),
+                None => Keep::First(frames),
+            },
+            taken: 0,
+            passed_on: 0,
+        }
+    }
+}
+
+impl Sink for OnGrid<'_> {
+    fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
+        if frames == 0 || frames > self.rendered.frames {
+            return Err(hostile(
+                "it decided for a length that its job does not allow",
+            ));
+        }
+        if self.taken > 0 {
+            return Err(hostile("it decided the length after the first frame"));
+        }
+        self.rendered.frames = frames;
+        self.keep = self.keep.at_most(frames);
+        self.sink.decide(self.keep.count())
+    }
+
+    fn frame(&mut self, rgb: &[u8]) -> Result<(), EngineError> {
+        let index = self.taken;
+        if index >= self.rendered.frames {
+            return Err(hostile("it sends more frames than its clip has"));
+        }
+        self.taken += 1;
+        let Some(frame) = self.crop.cut(rgb, self.rendered.size) else {
+            return Err(hostile("it sends a frame of another size"));
+        };
+        let wanted = self.keep.source(self.passed_on, self.rendered.frames);
+        if self.passed_on < self.keep.count() && wanted == index {
+            self.passed_on += 1;
+            self.sink.frame(&frame)?;
+        }
+        Ok(())
+    }
+
+    fn audio(&mut self, pcm: &[f32]) -> Result<(), EngineError> {
+        self.sink.audio(pcm)
     }
 }

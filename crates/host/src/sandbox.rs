@@ -3,7 +3,6 @@
 //! seccomp for system calls. Features missing in the kernel are reported, never ignored.
 
 mod confinement;
-mod environment;
 #[cfg(target_os = "linux")]
 mod files;
 #[cfg(target_os = "linux")]
@@ -13,9 +12,8 @@ mod syscalls;
 
 use std::thread;
 
-pub use confinement::{Confinement, Role};
-pub use environment::restrict_environment;
-pub(crate) use environment::{clear_environment, order_devices_by_bus};
+pub use confinement::{Confinement, Role, restrict_environment};
+pub(crate) use confinement::{clear_environment, order_devices_by_bus};
 
 /// Confines this process; call it on the main thread before starting others. Returns the parts that
 /// could not be applied, each described for an operator.

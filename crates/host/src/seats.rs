@@ -27,8 +27,8 @@ const PAUSE_BESIDE_OTHERS_MAX: Duration = Duration::from_secs(300);
 /// A process whose engine is open.
 #[derive(Debug)]
 pub(crate) struct Ready {
-    pub(crate) process: EngineProcess,
-    pub(crate) introduction: Introduction,
+    pub process: EngineProcess,
+    pub introduction: Introduction,
 }
 
 /// All seats of one engine.

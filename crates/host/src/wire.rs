@@ -5,7 +5,7 @@
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::clip_head::ClipHead;
+use crate::protocol::ClipHead;
 
 /// Maximum size of a body from the service: a decoded image has at most 64 MiB.
 pub(crate) const TRUSTED_BYTES_MAX: u32 = 256 << 20;

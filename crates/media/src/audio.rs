@@ -1,25 +1,25 @@
 //! Encodes the sound track: interleaved samples in chunks of any size to AAC-LC or Opus packets.
-//! Trims or pads with silence to the picture's exact length; does not resample or remix.
+//! Trims or pads with silence to the picture's exact length; does not resample or remix. Opus: RFC
+//! 6716, and "Encapsulation of Opus in ISO Base Media File Format".
 
 #[cfg(feature = "aac")]
 mod aac;
-mod codec;
-mod opus;
 
+use opus_pure::{Application, MAX_PACKET_BYTES, OpusEncoder};
+
+use crate::format::SAMPLE_RATE_HZ;
 use crate::spool::{Spool, SpooledTrack};
 use crate::{AudioCodec, AudioFormat, MediaError, RecorderOptions};
-use codec::PacketEncoder;
-pub(crate) use codec::{AudioConfig, CodecConfig};
 
 /// Maximum number of silent packets needed to flush the last samples from an encoder.
 const FLUSH_PACKETS_MAX: usize = 16;
 
 /// The encoded sound track.
 pub(crate) struct AudioTrack {
-    pub(crate) spooled: SpooledTrack,
-    pub(crate) config: AudioConfig,
+    pub spooled: SpooledTrack,
+    pub config: AudioConfig,
     /// Audible samples per channel.
-    pub(crate) samples: u64,
+    pub samples: u64,
 }
 
 /// Encodes on the caller's thread, in about a hundredth of real time.
@@ -48,7 +48,7 @@ impl AudioEncoder {
                 (Box::new(encoder), config)
             }
             AudioCodec::Opus => {
-                let (encoder, config) = opus::open(format.channels, bitrate)?;
+                let (encoder, config) = open_opus(format.channels, bitrate)?;
                 (Box::new(encoder), config)
             }
         };
@@ -129,5 +129,76 @@ impl AudioEncoder {
         let size = u32::try_from(packet.len())
             .map_err(|_| MediaError::Audio("a packet exceeds 4 GiB".into()))?;
         Ok(self.spool.append(&packet, &[size])?)
+    }
+}
+
+/// Data for the sample entry and the edit list.
+#[derive(Debug, Clone)]
+pub(crate) struct AudioConfig {
+    pub codec: CodecConfig,
+    pub channels: u16,
+    /// Samples per channel in each packet.
+    pub packet_samples: u32,
+    /// Samples that the decoder outputs before the first one pushed.
+    pub priming: u16,
+}
+
+/// Codec-specific decoder configuration.
+#[derive(Debug, Clone)]
+pub(crate) enum CodecConfig {
+    #[cfg(feature = "aac")]
+    Aac {
+        /// `AudioSpecificConfig` (ISO/IEC 14496-3, 1.6.2.1).
+        specific: Vec<u8>,
+    },
+    Opus,
+}
+
+/// One codec: takes the interleaved samples of exactly one packet, outputs bytes (none while it
+/// fills up).
+trait PacketEncoder {
+    fn encode(&mut self, pcm: &[f32], packet: &mut Vec<u8>) -> Result<(), MediaError>;
+}
+
+struct Opus {
+    encoder: OpusEncoder,
+    frame_samples: usize,
+}
+
+/// Opens Opus with packets of 20 ms; the encoder reports its own delay.
+fn open_opus(
+    channels: u16,
+    bitrate: u32,
+) -> Result<(impl PacketEncoder + Send + use<>, AudioConfig), MediaError> {
+    let rate = SAMPLE_RATE_HZ.cast_signed();
+    let mut encoder = OpusEncoder::new(rate, usize::from(channels), Application::Audio)
+        .map_err(|cause| MediaError::Audio(cause.to_string()))?;
+    encoder.bitrate_bps = bitrate.cast_signed();
+    let frame_samples = SAMPLE_RATE_HZ / 50;
+    let config = AudioConfig {
+        codec: CodecConfig::Opus,
+        channels,
+        packet_samples: frame_samples,
+        priming: u16::try_from(encoder.lookahead())
+            .map_err(|_| MediaError::Audio("unreasonable encoder delay".into()))?,
+    };
+    Ok((
+        Opus {
+            encoder,
+            frame_samples: frame_samples as usize,
+        },
+        config,
+    ))
+}
+
+impl PacketEncoder for Opus {
+    fn encode(&mut self, pcm: &[f32], packet: &mut Vec<u8>) -> Result<(), MediaError> {
+        packet.resize(MAX_PACKET_BYTES, 0);
+        let length = self
+            .encoder
+            .encode(pcm, self.frame_samples, packet)
+            .map_err(|cause| MediaError::Audio(cause.to_string()))?;
+        packet.truncate(length);
+        Ok(())
     }
 }

@@ -1,14 +1,17 @@
-//! Examines a film made elsewhere: whether it is a valid film, whether it matches the request, and
-//! its stills. The file stays unchanged; nothing is re-encoded. Memory is constant; the time is
-//! that of decoding each frame once.
+//! Films made elsewhere: examines whether one is valid and matches the request, and plays it, in
+//! this process or, behind [`Films`], in a less trusted one. The file stays unchanged; nothing is
+//! re-encoded. Memory is constant; examining decodes each frame once.
 
+use std::fmt;
 use std::fs::File;
 use std::path::Path;
 
-use crate::format::ClipFormat;
-use crate::movie::Movie;
+use crate::boxes::{Fields, child, optional_child};
+use crate::defragment::defragment;
+use crate::format::{ClipFormat, FRAMES_MAX};
+use crate::movie::{Movie, Track};
+use crate::provenance::{Provenance, label};
 use crate::stills::Stills;
-use crate::strict;
 use crate::{MediaError, Mismatch, ProbeInfo, Recording, VideoReader};
 
 /// Sides may differ by less than this: models make sides that are multiples of 16 or 32 pixels.
@@ -61,9 +64,9 @@ pub fn examine(
 ) -> Result<Recording, MediaError> {
     let movie = Movie::read(&mut File::open(path)?)?;
     check_tracks(&movie)?;
-    strict::check(&movie)?;
+    check_tables(&movie)?;
     let info = ProbeInfo::of(&movie)?;
-    check(&info, asked)?;
+    check_request(&info, asked)?;
     let format = clip_format(&info);
     format.validate()?;
     let stills = match decoded(path, &format, go_on) {
@@ -99,7 +102,7 @@ fn check_tracks(movie: &Movie) -> Result<(), MediaError> {
     }
 }
 
-fn check(info: &ProbeInfo, asked: &FilmFormat) -> Result<(), Mismatch> {
+fn check_request(info: &ProbeInfo, asked: &FilmFormat) -> Result<(), Mismatch> {
     let far = |actual: u32, asked: u32| actual.abs_diff(asked) >= SIDE_GRID;
     if far(info.width, asked.width) || far(info.height, asked.height) {
         return Err(Mismatch::Size {
@@ -171,4 +174,219 @@ fn look(
         return Err(MediaError::Stopped);
     }
     stills.sample(index, rgb)
+}
+
+/// Uncompressed sound has one sample per frame of 1/48,000 s.
+const SAMPLES_MAX: u32 = 16 << 20;
+/// Tolerance for stated lengths.
+const SECONDS_OFF_MAX: f64 = 1.0;
+/// Pixels need not be square, but real ones are never longer than this.
+const PIXEL_RATIO_MAX: f64 = 4.0;
+
+/// Checks every track of a film with readable tracks.
+///
+/// # Errors
+/// [`MediaError::Malformed`] for the first fault.
+fn check_tables(movie: &Movie) -> Result<(), MediaError> {
+    let header = Header::read(child(&movie.moov, b"mvhd")?)?;
+    if header.timescale == 0 {
+        return Err(MediaError::Malformed("it has no time scale"));
+    }
+    for track in movie.tracks() {
+        check_track(&track?, header.timescale)?;
+    }
+    Ok(())
+}
+
+fn check_track(track: &Track<'_>, movie_timescale: u32) -> Result<(), MediaError> {
+    // Reading the table has checked sizes, and that every chunk is within the media data.
+    let table = track.table()?;
+    let is_picture = &track.handler == b"vide";
+    if table.samples() > if is_picture { FRAMES_MAX } else { SAMPLES_MAX } {
+        return Err(MediaError::Malformed("a track has too many samples"));
+    }
+    table.check_times()?;
+    table.check_sync_samples()?;
+    let seconds = table.ticks() as f64 / f64::from(track.timescale);
+    let stated = Header::read(child(child(track.trak, b"mdia")?, b"mdhd")?)?;
+    if let Some(duration) = stated.duration {
+        let stated = duration as f64 / f64::from(track.timescale);
+        if (stated - seconds).abs() > SECONDS_OFF_MAX {
+            return Err(MediaError::Malformed(
+                "a track's stated length does not match its samples",
+            ));
+        }
+    }
+    if is_picture {
+        check_shown_size(track)?;
+    }
+    check_edits(track, seconds, movie_timescale)
+}
+
+/// The stated display size must be close to the size in pixels (`tkhd`, 8.3.2).
+fn check_shown_size(track: &Track<'_>) -> Result<(), MediaError> {
+    let tkhd = child(track.trak, b"tkhd")?;
+    let mut fields = Fields::new(tkhd);
+    let version = fields.u32()? >> 24;
+    // Times, identifier and duration, then layer, volume and matrix.
+    fields.skip(if version == 1 { 32 } else { 20 })?.skip(52)?;
+    let shown = [fields.u32()?, fields.u32()?].map(|side| f64::from(side) / 65_536.0);
+    let entry = track.picture_entry()?;
+    let coded = [f64::from(entry.width), f64::from(entry.height)];
+    for (shown, coded) in shown.into_iter().zip(coded) {
+        if !(coded / PIXEL_RATIO_MAX..=coded * PIXEL_RATIO_MAX).contains(&shown) {
+            return Err(MediaError::Malformed(
+                "its display size does not match its pictures",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// An edit list (`elst`, 8.6.6) may start late and skip parts, but must show existing media,
+/// forwards at normal speed.
+fn check_edits(track: &Track<'_>, seconds: f64, movie_timescale: u32) -> Result<(), MediaError> {
+    const WRONG: MediaError = MediaError::Malformed("its edit list refers to missing media");
+    let Some(edits) = optional_child(track.trak, b"edts")? else {
+        return Ok(());
+    };
+    let Some(elst) = optional_child(edits, b"elst")? else {
+        return Ok(());
+    };
+    let mut fields = Fields::new(elst);
+    let is_wide = fields.u32()? >> 24 == 1;
+    let (entries, mut shown) = (fields.u32()?, 0.0);
+    for _ in 0..entries {
+        let (duration, from) = if is_wide {
+            (fields.u64()?, fields.u64()?.cast_signed())
+        } else {
+            (fields.u32()?.into(), fields.u32()?.cast_signed().into())
+        };
+        let rate = fields.u32()?;
+        if from == -1 {
+            // An empty edit.
+            continue;
+        }
+        let from = from as f64 / f64::from(track.timescale);
+        if rate != 0x0001_0000 || from < 0.0 || from > seconds {
+            return Err(WRONG);
+        }
+        shown += duration as f64 / f64::from(movie_timescale);
+    }
+    if shown > seconds + SECONDS_OFF_MAX {
+        return Err(WRONG);
+    }
+    Ok(())
+}
+
+/// The fields common to `mvhd` and `mdhd` (8.2.2, 8.4.2).
+struct Header {
+    timescale: u32,
+    /// `None` if unknown.
+    duration: Option<u64>,
+}
+
+impl Header {
+    fn read(body: &[u8]) -> Result<Self, MediaError> {
+        let mut fields = Fields::new(body);
+        let is_wide = fields.u32()? >> 24 == 1;
+        let timescale = fields.skip(if is_wide { 16 } else { 8 })?.u32()?;
+        let duration = if is_wide {
+            Some(fields.u64()?).filter(|duration| *duration != u64::MAX)
+        } else {
+            let duration = fields.u32()?;
+            (duration != u32::MAX).then_some(duration.into())
+        };
+        Ok(Self {
+            timescale,
+            duration,
+        })
+    }
+}
+
+/// Opens films. Shared by all threads of a process.
+pub trait Films: Send + Sync + fmt::Debug {
+    /// Rewrites the film at `path` with one index if it is fragmented, like [`defragment`](crate::defragment()); returns
+    /// whether it was. Decodes nothing.
+    ///
+    /// # Errors
+    /// As [`defragment`](crate::defragment()).
+    fn defragment(&self, path: &Path) -> Result<bool, MediaError> {
+        defragment(path)
+    }
+
+    /// Examines the film at `path`, as [`examine`](crate::examine()) does.
+    ///
+    /// # Errors
+    /// As [`examine`](crate::examine()), and [`MediaError::Lost`].
+    fn examine(
+        &self,
+        path: &Path,
+        asked: &FilmFormat,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Recording, MediaError>;
+
+    /// Labels the film at `path`, which [`Self::examine`] has accepted, and its stills, like
+    /// [`label`](crate::label()). Decodes nothing.
+    ///
+    /// # Errors
+    /// As [`label`](crate::label()).
+    fn label(
+        &self,
+        path: &Path,
+        recording: &mut Recording,
+        provenance: &Provenance,
+    ) -> Result<bool, MediaError> {
+        label(path, recording, provenance)
+    }
+
+    /// Reads the index of the film at `path`, and checks it against its H.264 parameter sets.
+    ///
+    /// # Errors
+    /// As [`VideoReader::open`], and [`MediaError::Lost`].
+    fn look(&self, path: &Path) -> Result<ProbeInfo, MediaError>;
+
+    /// Plays the film at `path` from the beginning; `info` comes from [`Self::look`].
+    ///
+    /// # Errors
+    /// As [`VideoReader::open`], and [`MediaError::Lost`].
+    fn play(&self, path: &Path, info: &ProbeInfo) -> Result<Box<dyn PlayedFilm>, MediaError>;
+}
+
+/// A film being played.
+pub trait PlayedFilm: Send {
+    /// `rgb [height][width][3] u8` of the next frame in presentation order, or `None` after the last.
+    ///
+    /// # Errors
+    /// As [`VideoReader::next_frame`], and [`MediaError::Lost`].
+    fn next_frame(&mut self) -> Result<Option<Vec<u8>>, MediaError>;
+}
+
+/// Opens films in the current process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct InProcess;
+
+impl Films for InProcess {
+    fn examine(
+        &self,
+        path: &Path,
+        asked: &FilmFormat,
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> Result<Recording, MediaError> {
+        examine(path, asked, go_on)
+    }
+
+    fn look(&self, path: &Path) -> Result<ProbeInfo, MediaError> {
+        Ok(*VideoReader::open(path)?.info())
+    }
+
+    fn play(&self, path: &Path, _: &ProbeInfo) -> Result<Box<dyn PlayedFilm>, MediaError> {
+        Ok(Box::new(VideoReader::open(path)?))
+    }
+}
+
+impl PlayedFilm for VideoReader {
+    fn next_frame(&mut self) -> Result<Option<Vec<u8>>, MediaError> {
+        Self::next_frame(self)
+    }
 }

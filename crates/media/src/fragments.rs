@@ -20,24 +20,24 @@ const NO_SYNC_SAMPLE: u32 = 0x0001_0000;
 /// Samples of a track that follow each other in the file.
 #[derive(Clone, Copy)]
 pub(crate) struct Chunk {
-    pub(crate) offset: u64,
-    pub(crate) bytes: u64,
-    pub(crate) samples: u32,
+    pub offset: u64,
+    pub bytes: u64,
+    pub samples: u32,
 }
 
 /// A track, with the samples of all its fragments.
 pub(crate) struct FragmentedTrack<'a> {
     id: u32,
-    pub(crate) timescale: u32,
+    pub timescale: u32,
     samples_max: u32,
     defaults: Defaults,
-    pub(crate) samples: Vec<Sample>,
-    pub(crate) chunks: Vec<Chunk>,
+    pub samples: Vec<Sample>,
+    pub chunks: Vec<Chunk>,
     /// Decoding time of the first sample.
-    pub(crate) begins_at: u64,
+    pub begins_at: u64,
     /// Decoding time of the next sample.
     ends_at: u64,
-    pub(crate) trak: &'a [u8],
+    pub trak: &'a [u8],
 }
 
 /// What a fragment's samples have unless it says otherwise (`trex`, 8.8.3; `tfhd`, 8.8.7).
@@ -50,9 +50,9 @@ struct Defaults {
 
 /// The index and the fragments of a film, and where its media data is.
 pub(crate) struct Fragments {
-    pub(crate) ftyp: Vec<u8>,
-    pub(crate) moov: Vec<u8>,
-    pub(crate) media: Vec<Range<u64>>,
+    pub ftyp: Vec<u8>,
+    pub moov: Vec<u8>,
+    pub media: Vec<Range<u64>>,
     moofs: Vec<Moof>,
 }
 

@@ -17,17 +17,17 @@ pub(crate) const TOP_LEVEL_BOXES_MAX: usize = 64;
 
 /// A box of a file's top level.
 pub(crate) struct TopBox {
-    pub(crate) kind: [u8; 4],
+    pub kind: [u8; 4],
     /// Where its header begins.
-    pub(crate) start: u64,
-    pub(crate) body: Range<u64>,
+    pub start: u64,
+    pub body: Range<u64>,
 }
 
 /// The top level of a file: its index and the ranges of its media data.
 pub(crate) struct Movie {
-    pub(crate) moov: Vec<u8>,
+    pub moov: Vec<u8>,
     media: Vec<Range<u64>>,
-    pub(crate) file_bytes: u64,
+    pub file_bytes: u64,
 }
 
 impl Movie {
@@ -170,24 +170,24 @@ pub(crate) fn read_body(file: &mut File, body: &Range<u64>) -> Result<Vec<u8>, M
 
 /// The relevant parts of a `trak`.
 pub(crate) struct Track<'a> {
-    pub(crate) handler: [u8; 4],
-    pub(crate) timescale: u32,
+    pub handler: [u8; 4],
+    pub timescale: u32,
     /// The body of `trak`.
-    pub(crate) trak: &'a [u8],
+    pub trak: &'a [u8],
     stbl: &'a [u8],
     media: &'a [Range<u64>],
 }
 
 /// The stated coding of an H.264 track.
 pub(crate) struct PictureEntry<'a> {
-    pub(crate) width: u32,
-    pub(crate) height: u32,
+    pub width: u32,
+    pub height: u32,
     /// The body of `avcC`.
-    pub(crate) avcc: &'a [u8],
+    pub avcc: &'a [u8],
     /// The body of `colr`.
-    pub(crate) colr: Option<&'a [u8]>,
+    pub colr: Option<&'a [u8]>,
     /// Total number of entries: samples may refer to any of them.
-    pub(crate) entries: usize,
+    pub entries: usize,
 }
 
 impl<'a> Track<'a> {

@@ -1,16 +1,16 @@
 //! The provenance in a file: an XMP packet (ISO 16684-1) with the digital source type of the IPTC.
-//! This file writes the packet; [`embed`] and [`label`](mod@label) put it into files.
+//! This file writes the packet; [`embed`] and [`label`](mod@label) put it into files. Signatures
+//! are the caller's ([`Sealer`]).
 
 mod embed;
 mod label;
-mod seal;
-mod tags;
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
+use std::path::Path;
 
+use crate::MediaError;
 pub(crate) use embed::{in_jpeg, in_webp, uuid_box};
 pub use label::label;
-pub use seal::{Sealed, Sealer};
 
 /// Prefix of the document identifier that packets of other files refer to (XMP part 2, 2.2).
 const DOCUMENT: &str = "xmp.did:";
@@ -149,6 +149,25 @@ fn escaped(text: &str) -> String {
         }
     }
     safe
+}
+
+/// Seals films. Shared by all threads of a process.
+pub trait Sealer: Send + Sync + fmt::Debug {
+    /// Seals the complete MP4 at `path` with what `provenance` says: the file is replaced by a longer one, with the
+    /// same pictures and sound. If it cannot be sealed, it stays as it is.
+    ///
+    /// # Errors
+    /// Errors of reading and writing, and of the signature itself.
+    fn seal(&self, path: &Path, provenance: &Provenance) -> Result<Sealed, MediaError>;
+}
+
+/// What became of a film that was to be sealed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Sealed {
+    /// It is sealed.
+    Done,
+    /// It is as it was; why.
+    Not(String),
 }
 
 #[cfg(test)]

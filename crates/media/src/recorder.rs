@@ -4,15 +4,13 @@
 use std::path::{Path, PathBuf};
 
 use crate::audio::AudioEncoder;
-use crate::check::check;
 use crate::colour::rgb_to_i420;
-use crate::mux;
-use crate::probe::{ProbeInfo, probe};
+use crate::probe::{ProbeInfo, check, probe};
 use crate::provenance::{Provenance, in_jpeg, in_webp};
 use crate::spool::Spool;
 use crate::stills::Stills;
 use crate::video::VideoEncoder;
-use crate::{ClipFormat, MediaError, RecorderOptions, Written};
+use crate::{ClipFormat, MediaError, RecorderOptions, Written, mux};
 
 /// Records one clip. Dropping it unfinished stops its threads and leaves no file.
 pub struct Recorder {

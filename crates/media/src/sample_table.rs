@@ -17,19 +17,19 @@ pub(crate) struct SampleTable<'a> {
 /// The location of a sample in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SampleLocation {
-    pub(crate) offset: u64,
-    pub(crate) bytes: u32,
+    pub offset: u64,
+    pub bytes: u32,
 }
 
 /// A sample of a track, without its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sample {
-    pub(crate) bytes: u32,
-    pub(crate) duration: u32,
+    pub bytes: u32,
+    pub duration: u32,
     /// Time from decoding to presentation, signed.
-    pub(crate) shown_after: u32,
+    pub shown_after: u32,
     /// Whether decoding may begin there.
-    pub(crate) is_sync: bool,
+    pub is_sync: bool,
 }
 
 impl<'a> SampleTable<'a> {

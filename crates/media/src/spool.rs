@@ -13,9 +13,9 @@ pub(crate) struct Spool {
 
 /// A finished spool; read it once from its start.
 pub(crate) struct SpooledTrack {
-    pub(crate) samples: BufReader<File>,
+    pub samples: BufReader<File>,
     /// The size of each sample in bytes.
-    pub(crate) sizes: Vec<u32>,
+    pub sizes: Vec<u32>,
 }
 
 impl Spool {

@@ -23,10 +23,10 @@ pub(crate) struct Describe {
     fps: u32,
     /// Whether its pictures come from a trained model.
     #[serde(default = "yes")]
-    pub(crate) is_trained: bool,
+    pub is_trained: bool,
     /// Version of the engine and its model, for tasks and files.
     #[serde(default = "first_version")]
-    pub(crate) version: String,
+    pub version: String,
 }
 
 /// `{ step = 4, offset = 1 }`: clips have 4 n + 1 frames.

@@ -16,8 +16,7 @@ use tokio_util::sync::CancellationToken;
 use crate::collector::{Collector, Untaken};
 use crate::options::{Options, OptionsError};
 use crate::otlp::Source;
-use crate::record::Record;
-use crate::shared::Shared;
+use crate::span::{Record, Shared};
 use crate::tracer::Tracer;
 
 /// Maximum number of spans in one request.

@@ -13,13 +13,10 @@ mod collector;
 mod exporter;
 mod options;
 mod otlp;
-mod record;
-mod shared;
 mod span;
 mod tracer;
 
 pub use exporter::{Exporter, start};
 pub use options::{Options, OptionsError};
-pub use record::{Kind, Value};
-pub use span::{Span, Trail};
+pub use span::{Kind, Span, Trail, Value};
 pub use tracer::Tracer;

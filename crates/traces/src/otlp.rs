@@ -5,7 +5,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::options::Options;
-use crate::record::{Record, Value};
+use crate::span::{Record, Value};
 
 /// The status of a span whose work failed.
 const STATUS_ERROR: u8 = 2;

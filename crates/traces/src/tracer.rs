@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use kinora_contract::{TaskId, TraceContext, UnixMs};
 
-use crate::shared::Shared;
-use crate::span::{Span, Trail};
+use crate::span::{Shared, Span, Trail};
 
 /// Begins traces, or, without a collector, does nothing. Clones share it.
 #[derive(Clone, Debug, Default)]

@@ -18,9 +18,9 @@ use super::publish::{Staged, sync_folder};
 #[derive(Debug)]
 pub(super) struct Folders {
     /// The published files.
-    pub(super) objects: PathBuf,
+    pub objects: PathBuf,
     /// Held during a probe: all probes use the same file name.
-    pub(super) probing: Mutex<()>,
+    pub probing: Mutex<()>,
     /// `None` for a store opened only to read, list and delete.
     opened: Option<Opened>,
 }

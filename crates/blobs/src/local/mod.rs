@@ -2,12 +2,10 @@
 //! file is synced and then hard-linked to its key, so it appears whole or not at all, and never
 //! replaces another.
 
-mod blocking;
 mod folders;
 mod probe;
 mod publish;
 mod read;
-mod walk;
 
 use std::fs;
 use std::io::Write;
@@ -22,9 +20,9 @@ use kinora_pool::Pool;
 
 use crate::measure::measure_bytes;
 use crate::{BlobError, BlobKey, BlobStore, ByteStream, EntryStream};
-use blocking::blocking;
-pub(crate) use blocking::is_absent;
 use folders::Folders;
+use publish::blocking;
+pub(crate) use publish::is_absent;
 
 /// Runtime threads for reading results, for writing them, and for maintenance: slow downloads delay
 /// no publishing.
@@ -152,7 +150,7 @@ impl BlobStore for LocalBlobs {
     }
 
     fn list(&self, prefix: &str) -> EntryStream {
-        walk::pages(
+        read::pages(
             self.folders.clone(),
             prefix.to_owned(),
             self.keeping.clone(),

@@ -1,5 +1,5 @@
 //! Publishes and removes files, with the order of syncs that makes "published" mean "on disk".
-//! Blocking: call it on threads that may block.
+//! Everything here blocks: call it through [`blocking`].
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use kinora_contract::StoredFile;
 pub(super) use kinora_durable::sync_folder;
+use kinora_pool::Pool;
 
-use super::blocking::is_absent;
 use crate::BlobError;
 use crate::measure::{copy_measured, measure};
 
@@ -171,4 +171,18 @@ fn sync_upwards(objects: &Path, path: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether there is no such file, including when a parent of the key is itself a blob.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Runs `work` on a thread of `pool`.
+pub(super) async fn blocking<T: Send + 'static>(
+    pool: &Pool,
+    work: impl FnOnce() -> Result<T, BlobError> + Send + 'static,
+) -> Result<T, BlobError> {
+    let done = pool.run(work).await;
+    done.unwrap_or_else(|stopped| Err(BlobError::Unavailable(stopped)))
 }

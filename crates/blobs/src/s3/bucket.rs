@@ -18,22 +18,22 @@ const READING_THREADS: usize = 8;
 
 /// Shared by all operations.
 pub(super) struct Bucket {
-    pub(super) store: AmazonS3,
+    pub store: AmazonS3,
     /// Signs URLs for machines that reach the server by another name.
-    pub(super) outer: Option<AmazonS3>,
-    pub(super) address: Address,
+    pub outer: Option<AmazonS3>,
+    pub address: Address,
     /// Whether puts are refused.
     read_only: bool,
     /// Set once the server has rejected a create-only put as unsupported.
-    pub(super) overwrites: AtomicBool,
-    pub(super) files: Pool,
+    pub overwrites: AtomicBool,
+    pub files: Pool,
 }
 
 /// An object according to its head.
 pub(super) struct Found {
-    pub(super) bytes: u64,
+    pub bytes: u64,
     /// `None` for an object that another program has put.
-    pub(super) sha256: Option<String>,
+    pub sha256: Option<String>,
 }
 
 impl Bucket {

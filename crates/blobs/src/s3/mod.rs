@@ -4,12 +4,10 @@
 //! several concurrent puts, which is why the keys of results contain their attempt.
 
 mod bucket;
-mod checksum;
 mod error;
 mod http;
 mod list;
 mod options;
-mod probe;
 mod put;
 mod read;
 
@@ -83,7 +81,7 @@ impl BlobStore for S3Blobs {
     }
 
     async fn checksum(&self, key: &str) -> Result<Option<StoredFile>, BlobError> {
-        checksum::checksum(&self.0, key).await
+        read::checksum(&self.0, key).await
     }
 
     async fn head(&self, key: &str) -> Result<Option<u64>, BlobError> {
@@ -109,7 +107,7 @@ impl BlobStore for S3Blobs {
 
     async fn probe(&self) -> Result<(), BlobError> {
         self.0.check_writable()?;
-        probe::probe(&self.0).await
+        put::probe(&self.0).await
     }
 
     async fn direct_url(&self, key: &str, link: &DirectLink<'_>) -> Result<Option<Url>, BlobError> {

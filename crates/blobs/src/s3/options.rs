@@ -109,8 +109,8 @@ impl fmt::Debug for S3Variables {
 /// The bucket and the prefix of all keys, either empty or with a trailing slash.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
-    pub(crate) bucket: String,
-    pub(crate) prefix: String,
+    pub bucket: String,
+    pub prefix: String,
 }
 
 impl Address {

@@ -1,5 +1,5 @@
-//! Puts: small bodies at once, large ones in parts. Every body is hashed while it is read, and the
-//! server checks the SHA-256 of the bytes that arrive.
+//! Puts: small bodies at once, large ones in parts; also the probe, a put of a small object. Every
+//! body is hashed while it is read, and the server checks the SHA-256 of the bytes that arrive.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -11,14 +11,14 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{StreamExt, TryStreamExt};
 use kinora_contract::{StoredFile, hex};
 use object_store::{
-    Attribute, Attributes, MultipartUpload, ObjectStore, PutMode, PutOptions, PutPayload,
+    Attribute, Attributes, MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, PutOptions,
+    PutPayload,
 };
 use sha2::{Digest, Sha256};
 
 use super::bucket::{Bucket, SHA256};
-use super::checksum::checksum;
 use super::error::{code, unavailable};
-
+use super::read::checksum;
 use crate::BlobError;
 
 /// Larger bodies are sent in parts of this length (S3 requires at least 5 MiB, and at most 10,000
@@ -204,6 +204,29 @@ async fn send_parts(
     all.map_err(|error| unavailable(&error))?;
     if (bytes, hex::text(&hash.finalize())) != (file.bytes, file.sha256.clone()) {
         return Err(changed());
+    }
+    Ok(())
+}
+
+const BYTES: usize = 1024;
+
+/// Several probes may run at once.
+pub(super) async fn probe(bucket: &Bucket) -> Result<(), BlobError> {
+    let mut name = [0_u8; 8];
+    getrandom::fill(&mut name).map_err(io::Error::other)?;
+    let path = bucket.object(&format!(".probe-{}", hex::text(&name)))?;
+    let bytes: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
+    let put = async {
+        let payload = PutPayload::from(bytes.clone());
+        bucket.store.put(&path, payload).await?;
+        bucket.store.get(&path).await?.bytes().await
+    };
+    let read = put.await;
+    let removed = bucket.store.delete(&path).await;
+    let read = read.map_err(|error| unavailable(&error))?;
+    removed.map_err(|error| unavailable(&error))?;
+    if read != bytes {
+        return Err(io::Error::other("S3 returned other bytes than were put").into());
     }
     Ok(())
 }

@@ -1,17 +1,17 @@
-//! Streams an object in chunks. A whole object is compared with the hash in its metadata: if it
-//! differs, the last chunk is an error instead.
+//! Streams an object in chunks, and measures objects. A whole object is compared with the hash in
+//! its metadata: if it differs, the last chunk is an error instead.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 
 use bytes::Bytes;
-use futures_util::StreamExt;
 use futures_util::stream::{self, Fuse};
-use kinora_contract::hex;
+use futures_util::{StreamExt, TryStreamExt};
+use kinora_contract::{StoredFile, hex};
 use object_store::{GetOptions, GetRange, GetResult, ObjectStore};
 use sha2::{Digest, Sha256};
 
-use super::bucket::{Bucket, sha256};
+use super::bucket::{Bucket, Found, sha256};
 use super::error::{failure, status, unavailable};
 use super::http::CHUNK_BYTES;
 use crate::{BlobError, ByteStream};
@@ -112,4 +112,31 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// `None` for an unknown key.
+pub(super) async fn checksum(bucket: &Bucket, key: &str) -> Result<Option<StoredFile>, BlobError> {
+    let Some(Found { bytes, sha256 }) = bucket.look(key).await? else {
+        return Ok(None);
+    };
+    let key = key.to_owned();
+    if let Some(sha256) = sha256 {
+        return Ok(Some(StoredFile { key, bytes, sha256 }));
+    }
+    match measure(bucket, &key).await {
+        Ok((bytes, sha256)) => Ok(Some(StoredFile { key, bytes, sha256 })),
+        Err(BlobError::NotFound(_)) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads the object to its end.
+async fn measure(bucket: &Bucket, key: &str) -> Result<(u64, String), BlobError> {
+    let mut chunks = read(bucket, key, 0..u64::MAX).await?;
+    let (mut hash, mut bytes) = (Sha256::new(), 0);
+    while let Some(chunk) = chunks.try_next().await? {
+        hash.update(&chunk);
+        bytes += chunk.len() as u64;
+    }
+    Ok((bytes, hex::text(&hash.finalize())))
 }

@@ -1,19 +1,21 @@
-//! Finds faults in a model's files before loading them, from their headers alone: within bounds,
-//! with the library's own criteria. It does not check the weights themselves.
+//! Finds faults in a model's files before loading them, from their headers alone, with the
+//! library's own criteria. Reads a bounded number of bytes and trusts no length that the file
+//! contradicts. It does not check the weights themselves.
 
 mod gguf;
 mod header;
 mod judge;
-mod read;
 mod safetensors;
 #[cfg(test)]
 mod sample;
 
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
 
 pub use header::Format;
-use header::HeaderError;
+use header::{Header, HeaderError};
 
 use crate::family::Role;
 use crate::settings::Settings;
@@ -131,7 +133,7 @@ pub fn check(settings: &Settings) -> Report {
             contents: None,
             problems: Vec::new(),
         };
-        match read::header(path) {
+        match read_header(path) {
             Ok((header, bytes)) => {
                 report.bytes = bytes;
                 report.format = Some(header.format);
@@ -161,9 +163,36 @@ pub fn check(settings: &Settings) -> Report {
     }
 }
 
+/// Reads the header of the file at `path`; also returns the file's length.
+fn read_header(path: &Path) -> Result<(Header, u64), HeaderError> {
+    let mut file = File::open(path).map_err(HeaderError::Io)?;
+    let metadata = file.metadata().map_err(HeaderError::Io)?;
+    // A pipe or a device might never end.
+    if !metadata.is_file() {
+        return Err(HeaderError::UnknownFormat);
+    }
+    let bytes = metadata.len();
+    let mut magic = [0; 4];
+    let begun = file.read_exact(&mut magic);
+    if begun.is_err_and(|error| error.kind() == io::ErrorKind::UnexpectedEof) {
+        return Err(HeaderError::UnknownFormat);
+    }
+    file.rewind()?;
+    parse(BufReader::new(file), bytes, magic).map(|header| (header, bytes))
+}
+
+/// Parses the header at the start of `reader`; the file has `bytes` bytes and begins with `magic`.
+fn parse(reader: impl Read, bytes: u64, magic: [u8; 4]) -> Result<Header, HeaderError> {
+    if magic == *gguf::MAGIC {
+        gguf::parse(reader)
+    } else {
+        safetensors::parse(reader, bytes)
+    }
+}
+
 fn of(error: HeaderError) -> Problem {
     match error {
-        HeaderError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => Problem::Missing,
+        HeaderError::Io(error) if error.kind() == io::ErrorKind::NotFound => Problem::Missing,
         HeaderError::Io(error) => Problem::Unreadable(error.to_string()),
         HeaderError::UnknownFormat => Problem::UnknownFormat,
         HeaderError::Broken(why) => Problem::BrokenHeader(why),

@@ -3,18 +3,21 @@
 //! limit on a cancel (2 s) is measured; all other waits end with their event, and time out only in
 //! a failing test.
 
-mod attempt;
-mod site;
+use std::error::Error;
+use std::future::poll_fn;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
 
-use kinora_contract::FailureCode;
+use async_trait::async_trait;
+use kinora_contract::{FailureCode, VideoSpec};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
-use self::attempt::{
-    Attempt, absent, at_work, brought, call_off, cancel_at_work, cancelled, in_time, leave_at_work,
-    nobody_works, step, told,
-};
-pub use self::site::{Fate, KEY, Site};
-use super::{Check, hold};
-use crate::EngineError;
+use super::{Check, CheckError, hold};
+use crate::{Control, EngineError, FilmEngine, FilmJob, TicketStore};
 
 /// Runs every check; `open` returns a fresh site.
 ///
@@ -194,4 +197,223 @@ pub async fn ends_what_it_cannot_keep(site: &impl Site) -> Check {
     told(ended, FailureCode::StorageFailed)?;
     absent(site)?;
     nobody_works(site)
+}
+
+/// Maximum time to answer a cancel.
+const CANCEL_MAX: Duration = Duration::from_secs(2);
+/// Maximum wait, reached only in a failing test.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Keeps the last ticket in memory, or fails to.
+#[derive(Default)]
+struct Shelf {
+    ticket: Mutex<Option<String>>,
+    is_away: bool,
+}
+
+#[async_trait]
+impl TicketStore for Shelf {
+    async fn store(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if self.is_away {
+            return Err("the shelf is away".into());
+        }
+        let mut stored = self.ticket.lock().unwrap_or_else(PoisonError::into_inner);
+        *stored = Some(ticket.to_owned());
+        Ok(())
+    }
+}
+
+/// The inputs of one attempt.
+struct Attempt {
+    spec: VideoSpec,
+    to: PathBuf,
+    ticket: Option<String>,
+    control: Control,
+    cancel: CancellationToken,
+    shelf: Shelf,
+}
+
+type Ended = Result<(), EngineError>;
+type Making<'a> = Pin<Box<dyn Future<Output = Ended> + Send + 'a>>;
+
+impl Attempt {
+    fn at(site: &impl Site) -> Self {
+        Self {
+            spec: site.spec(),
+            to: site.to(),
+            ticket: None,
+            control: Control::default(),
+            cancel: CancellationToken::new(),
+            shelf: Shelf::default(),
+        }
+    }
+
+    /// An attempt that gets the ticket of an earlier one.
+    fn after(site: &impl Site, ticket: String) -> Self {
+        Self {
+            ticket: Some(ticket),
+            ..Self::at(site)
+        }
+    }
+
+    fn job(&self) -> FilmJob<'_> {
+        FilmJob {
+            key: KEY,
+            spec: &self.spec,
+            references: &[],
+            source: None,
+            ticket: self.ticket.as_deref(),
+            to: &self.to,
+            control: &self.control,
+            cancel: &self.cancel,
+            tickets: &self.shelf,
+        }
+    }
+
+    /// Runs the attempt to its end.
+    async fn end(&self, site: &impl Site) -> Result<Option<Ended>, CheckError> {
+        let job = self.job();
+        step(&mut site.engine().film(&job), &mut || false).await
+    }
+}
+
+/// Polls `making`. After each poll that did not end it, `is_enough` may stop the polling without
+/// dropping the future: `None`.
+async fn step(
+    making: &mut Making<'_>,
+    is_enough: &mut (dyn FnMut() -> bool + Send),
+) -> Result<Option<Ended>, CheckError> {
+    let stepping = poll_fn(|context| match making.as_mut().poll(context) {
+        Poll::Ready(ended) => Poll::Ready(Some(ended)),
+        Poll::Pending if is_enough() => Poll::Ready(None),
+        Poll::Pending => Poll::Pending,
+    });
+    let stepped = timeout(PATIENCE, stepping).await;
+    stepped.map_err(|_| CheckError::Broken(format!("nothing came of a work within {PATIENCE:?}")))
+}
+
+/// Polls until the engine has checked the work once more.
+async fn at_work(site: &impl Site, making: &mut Making<'_>) -> Check {
+    let before = site.looks();
+    let ended = step(making, &mut || site.looks() > before).await?;
+    hold(ended.is_none(), "a work that goes on is followed")
+}
+
+/// Starts a work and abandons it; returns its ticket.
+async fn leave_at_work(site: &impl Site) -> Result<String, CheckError> {
+    site.turn(Fate::Endless);
+    let attempt = Attempt::at(site);
+    let job = attempt.job();
+    at_work(site, &mut site.engine().film(&job)).await?;
+    let ticket = attempt.shelf.ticket.into_inner();
+    let ticket = ticket.unwrap_or_else(PoisonError::into_inner);
+    ticket.ok_or_else(|| CheckError::Broken("every work leaves a ticket".to_owned()))
+}
+
+async fn cancel_at_work(site: &impl Site, attempt: &Attempt) -> Check {
+    let job = attempt.job();
+    let mut making = site.engine().film(&job);
+    at_work(site, &mut making).await?;
+    attempt.cancel.cancel();
+    cancelled(&mut making).await?;
+    absent(site)
+}
+
+async fn call_off(site: &impl Site, ticket: &str) -> Check {
+    let called = in_time(site.engine().call_off(ticket)).await?;
+    called.map_err(|error| CheckError::Broken(format!("it is not called off: {error}")))
+}
+
+async fn in_time<T>(stopping: impl Future<Output = T>) -> Result<T, CheckError> {
+    let stopped = timeout(CANCEL_MAX, stopping).await;
+    stopped.map_err(|_| CheckError::Broken(format!("a cancel is obeyed within {CANCEL_MAX:?}")))
+}
+
+async fn cancelled(making: &mut Making<'_>) -> Check {
+    let ended = in_time(making).await?;
+    hold(
+        matches!(ended, Err(EngineError::Cancelled)),
+        "a cancel is answered as one",
+    )
+}
+
+fn brought(site: &impl Site, ended: Option<Ended>) -> Check {
+    if let Some(Err(error)) = ended {
+        return Err(CheckError::Broken(format!("no film came: {error}")));
+    }
+    let film = std::fs::read(site.to());
+    let film = film.map_err(|error| {
+        CheckError::Broken(format!("a film is a file where it was asked: {error}"))
+    })?;
+    hold(film == site.film(), "the film is the whole one")
+}
+
+fn told(ended: Option<Ended>, expected: FailureCode) -> Check {
+    match ended {
+        Some(Err(EngineError::Told { code, .. } | EngineError::JobFailed { code, .. }))
+            if code == expected =>
+        {
+            Ok(())
+        }
+        other => Err(CheckError::Broken(format!(
+            "{expected} is told, and not {other:?}"
+        ))),
+    }
+}
+
+fn absent(site: &impl Site) -> Check {
+    hold(!site.to().exists(), "there is no file without a film")
+}
+
+fn nobody_works(site: &impl Site) -> Check {
+    hold(
+        site.begun() == site.cancelled(),
+        "every unwanted work is stopped",
+    )
+}
+
+/// The key of every attempt.
+pub const KEY: &str = "video_0001";
+
+/// How the works of a [`Site`] behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// They make progress and end with a film.
+    Well,
+    /// They make progress and never end.
+    Endless,
+    /// They begin and then fail.
+    Badly,
+    /// Nothing is known: nobody answers any more.
+    Silent,
+}
+
+/// An engine and the place where its films are made.
+pub trait Site: Send + Sync {
+    /// The engine.
+    fn engine(&self) -> &dyn FilmEngine;
+
+    /// The spec to request, without references.
+    fn spec(&self) -> VideoSpec;
+
+    /// The path of a nonexistent file, the same on every call.
+    fn to(&self) -> PathBuf;
+
+    /// From now on all works behave like this, including those already begun.
+    fn turn(&self, fate: Fate);
+
+    /// The bytes of the resulting film.
+    fn film(&self) -> Vec<u8>;
+
+    /// The failure code of a failed work.
+    fn failure(&self) -> FailureCode;
+
+    /// Number of works begun.
+    fn begun(&self) -> usize;
+
+    /// Number of times the engine has looked at a work.
+    fn looks(&self) -> usize;
+
+    /// Number of cancelled jobs.
+    fn cancelled(&self) -> usize;
 }

@@ -3,8 +3,8 @@
 
 use fdk_aac::enc::{AudioObjectType, BitRate, ChannelMode, Encoder, EncoderParams, Transport};
 
-use super::codec::{AudioConfig, CodecConfig, PacketEncoder};
 use crate::MediaError;
+use crate::audio::{AudioConfig, CodecConfig, PacketEncoder};
 use crate::format::SAMPLE_RATE_HZ;
 
 /// Maximum size of an access unit: 6,144 bits per channel (ISO/IEC 14496-3, 4.5.3.1).

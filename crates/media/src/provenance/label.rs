@@ -1,13 +1,14 @@
-//! Labels a film made elsewhere: the packet becomes its last box, and its maker's packet and words, if any,
-//! are disabled. A film signed by its maker is not changed.
+//! Labels a film made elsewhere: appends our packet as its last box, and turns its maker's packet
+//! and text metadata into free space. Nothing moves. A film signed by its maker is not changed.
 
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::Path;
 
 use super::embed::XMP_UUID;
-use super::{Provenance, in_jpeg, in_webp, tags, uuid_box};
-use crate::movie::{TOP_LEVEL_BOXES_MAX, TopBox, top_level};
+use super::{Provenance, in_jpeg, in_webp, uuid_box};
+use crate::movie::{TOP_LEVEL_BOXES_MAX, TopBox, read_header, top_level};
 use crate::{MediaError, Recording};
 
 /// Identifies the `uuid` box of a C2PA manifest (C2PA specification 2.1, A.5.1).
@@ -40,7 +41,7 @@ pub fn label(
             _ => {}
         }
     }
-    tags::blank(&mut file, &boxes)?;
+    blank_tags(&mut file, &boxes)?;
     let is_full = boxes.len() == TOP_LEVEL_BOXES_MAX;
     let Some(last) = boxes.last().filter(|_| !is_full) else {
         return Ok(false);
@@ -85,4 +86,42 @@ fn close(file: &mut File, last: &TopBox) -> Result<bool, MediaError> {
     file.seek(SeekFrom::Start(last.start))?;
     file.write_all(&size.to_be_bytes())?;
     Ok(true)
+}
+
+/// Blanks the `meta` and `udta` boxes of a film, of its index and of its tracks (ISO/IEC 14496-12, 8.10.1 and 8.11.1).
+fn blank_tags(file: &mut File, boxes: &[TopBox]) -> Result<(), MediaError> {
+    let mut open = Vec::new();
+    for one in boxes {
+        // Tracks are in the index, whose length is bounded.
+        if &one.kind != b"trak" {
+            look_at(file, one, &mut open)?;
+        }
+    }
+    while let Some(parent) = open.pop() {
+        let mut start = parent.start;
+        // QuickTime ends some lists with four zero bytes.
+        while parent.end - start >= 8 {
+            let (kind, body) = read_header(file, start, parent.end)?;
+            let one = TopBox { kind, start, body };
+            start = one.body.end;
+            look_at(file, &one, &mut open)?;
+        }
+    }
+    Ok(())
+}
+
+/// Blanks a box of words, and opens one that may have some in it.
+fn look_at(file: &mut File, one: &TopBox, open: &mut Vec<Range<u64>>) -> Result<(), MediaError> {
+    match &one.kind {
+        b"moov" | b"trak" => open.push(one.body.clone()),
+        b"meta" | b"udta" => {
+            file.seek(SeekFrom::Start(one.start + 4))?;
+            file.write_all(b"free")?;
+            file.seek(SeekFrom::Start(one.body.start))?;
+            let bytes = one.body.end - one.body.start;
+            io::copy(&mut io::repeat(0).take(bytes), file)?;
+        }
+        _ => {}
+    }
+    Ok(())
 }
