@@ -577,29 +577,3 @@ fn check_features(can: Features) -> Result<(), CardError> {
 #[cfg(test)]
 #[path = "card_tests.rs"]
 mod tests;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::card::built_in_cards;
-
-    #[test]
-    fn a_name_means_one_model() {
-        let mut cards = built_in_cards();
-        cards[1].aliases.push("kinora-a1".to_owned());
-        assert_eq!(
-            Catalog::new(cards),
-            Err(CatalogError::NameTwice("kinora-a1".to_owned()))
-        );
-        assert_eq!(Catalog::new(Vec::new()), Err(CatalogError::Empty));
-    }
-
-    #[test]
-    fn a_card_is_never_widened_by_its_engine() {
-        for card in built_in_cards() {
-            let own = card.capabilities.features;
-            assert_eq!(own.restricted_to(Features::ALL), own);
-            assert_eq!(own.restricted_to(Features::default()), Features::default());
-        }
-    }
-}

@@ -1,7 +1,6 @@
 //! Valid records and their cards, and invalid records.
 
 use super::*;
-use crate::card::Catalog;
 
 fn card(text: &str) -> Result<ModelCard, String> {
     let record: CardRecord = toml::from_str(text).map_err(|error| error.to_string())?;
@@ -157,4 +156,24 @@ fn what_no_card_can_be_is_named() {
         error,
         "its engine 'e' cannot do what the features say: draft"
     );
+}
+
+#[test]
+fn a_name_means_one_model() {
+    let mut cards = built_in_cards();
+    cards[1].aliases.push("kinora-a1".to_owned());
+    assert_eq!(
+        Catalog::new(cards),
+        Err(CatalogError::NameTwice("kinora-a1".to_owned()))
+    );
+    assert_eq!(Catalog::new(Vec::new()), Err(CatalogError::Empty));
+}
+
+#[test]
+fn a_card_is_never_widened_by_its_engine() {
+    for card in built_in_cards() {
+        let own = card.capabilities.features;
+        assert_eq!(own.restricted_to(Features::ALL), own);
+        assert_eq!(own.restricted_to(Features::default()), Features::default());
+    }
 }

@@ -74,7 +74,7 @@ pub use tasks::{
     Cancellation, Count, Counts, Deletion, Idempotency, Insertion, NewTask, Order, Page,
     PageRequest, QueueBounds, Quota, RetryAfter, Tasks, Usage,
 };
-pub use transfer::{BackupSource, Counts as BackupCounts, Export, Import, TaskFiles};
+pub use transfer::{BackupCounts, BackupSource, Export, Import, TaskFiles};
 pub use webhooks::{
     Answer, Attempted, Callback, Deliveries, Delivery, DeliveryDone, DeliveryNext, DeliveryRequest,
     DeliveryState, DueDelivery, Webhook, WebhookChange, Webhooks,

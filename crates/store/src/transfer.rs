@@ -28,7 +28,7 @@ pub trait BackupSource: std::fmt::Debug {
 
 /// The contents of a snapshot, counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct BackupCounts {
     /// Tasks that wait or run; running ones start again after a restore.
     pub unfinished: u64,
     /// Tasks with a result.
