@@ -25,6 +25,8 @@ pub async fn save(
         chunks => chunks?,
     };
     let mut file = File::create(to)?;
+    // Measured from the bytes that arrive, not from the store's own record: a caller compares
+    // both to find a damaged blob.
     let (mut hash, mut bytes) = (Sha256::new(), 0);
     while let Some(chunk) = chunks.try_next().await? {
         hash.update(&chunk);

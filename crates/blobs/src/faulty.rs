@@ -98,6 +98,8 @@ impl BlobStore for FaultyBlobs {
         if decision.fault.is_none() {
             return Ok(bytes);
         }
+        // One good chunk, then the error: readers must cope with a body that breaks off after
+        // its beginning was passed on.
         let broken = stream::once(async { Err(injected("the stream broke off")) });
         Ok(Box::pin(bytes.take(1).chain(broken)))
     }

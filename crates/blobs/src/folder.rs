@@ -52,13 +52,15 @@ impl Folder {
         }
     }
 
-    /// The length of a regular file that is reached through no link below the store's root, as in a folder that may come from a
-    /// stranger; `None` if it does not exist.
+    /// The length of a regular file, following no symbolic link below the store's root; `None`
+    /// if the file does not exist. For folders of untrusted origin.
     ///
     /// # Errors
     /// [`BlobError`] for anything else.
     pub fn plain_bytes(&self, key: &str) -> Result<Option<u64>, BlobError> {
         let file = self.file(key)?;
+        // The key's own components, the folder `objects` and the root: links above the root are
+        // the operator's choice.
         let folders = 2 + Path::new(key).components().count();
         let mut found = None;
         for path in file
@@ -68,6 +70,8 @@ impl Folder {
             .into_iter()
             .rev()
         {
+            // From the outside in, because the metadata of an inner path is only as trustworthy
+            // as the folders that lead to it.
             found = match fs::symlink_metadata(path) {
                 Ok(entry) if entry.is_dir() && path != file => None,
                 Ok(entry) if entry.is_file() && path == file => Some(entry.len()),

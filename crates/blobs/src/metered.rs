@@ -31,6 +31,8 @@ impl MeteredBlobs {
         operation: &'static str,
         call: impl Future<Output = Result<T, BlobError>> + Send,
     ) -> Result<T, BlobError> {
+        // Only answers are timed: a timeout would put the patience of the client into the
+        // histogram, not the speed of the store.
         let watch = Stopwatch::start(&self.clock);
         let done = call.await;
         match &done {

@@ -56,6 +56,8 @@ fn target(url: &str) -> Result<Target, BlobError> {
             Ok(Target::Folder(path.into()))
         }
         Some(("s3", rest)) => Ok(Target::Bucket(Address::parse(rest)?)),
+        // After the known schemes: anything that looks like a URL is an error, so a mistyped
+        // `s3:` does not become a folder of that name.
         Some((scheme, _)) if is_scheme(scheme) => Err(BlobError::UnknownScheme(scheme.to_owned())),
         _ => Ok(Target::Folder(url.into())),
     }

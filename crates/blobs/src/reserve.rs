@@ -26,7 +26,7 @@ struct Watched {
     seen: Mutex<Seen>,
 }
 
-/// The last answer.
+/// The last answer and its age.
 #[derive(Debug)]
 struct Seen {
     /// `None` before the first check.
@@ -86,6 +86,8 @@ impl Watched {
         if seen.is_looking || seen.at.as_ref().is_some_and(|at| at.elapsed() < FRESH) {
             return seen.room;
         }
+        // `statvfs` blocks for as long as the file system does (NFS without its server). Mark
+        // the check as begun and release the lock, so only this caller can hang.
         seen.is_looking = true;
         drop(seen);
         let room = self.folders.iter().all(|folder| {
@@ -93,6 +95,7 @@ impl Watched {
                 return true;
             };
             let size = found.f_frsize.max(1);
+            // f_bavail, not f_bfree: the blocks that only root may use do not help the service.
             let reserve = (found.f_blocks.saturating_mul(size) / PART).min(self.bytes_min);
             found.f_bavail.saturating_mul(size) >= reserve
         });
@@ -104,6 +107,7 @@ impl Watched {
             is_looking: false,
         };
         drop(seen);
+        // Log the change, not each refused request.
         if room != had {
             log_turn(room);
         }

@@ -37,7 +37,7 @@ impl Secret {
         }
     }
 
-    /// Its bytes, for storage in an equally safe place.
+    /// The secret bytes, to be stored in an equally safe place.
     pub const fn bytes(&self) -> [u8; 32] {
         self.0
     }
@@ -171,6 +171,8 @@ impl Signer {
         let (expires_at_s, tag) = parse(signed).ok_or(SignatureError::Malformed)?;
         let right = |keyed: &Keyed| keyed.mac(task, variant, expires_at_s).verify(&tag.into());
         let secrets = self.secrets();
+        // Both are always computed, and joined without a short circuit, so the time does not
+        // show which secret signed.
         let current = right(&secrets.current).is_ok();
         let previous = secrets
             .previous
@@ -179,6 +181,7 @@ impl Signer {
         if !(current | previous) {
             return Err(SignatureError::Wrong);
         }
+        // After the signature, so that `Expired` is said only about a genuine URL.
         if now_s >= expires_at_s {
             return Err(SignatureError::Expired);
         }

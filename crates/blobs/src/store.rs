@@ -105,7 +105,7 @@ pub trait BlobStore: Send + Sync + Debug {
     }
 }
 
-/// What a direct URL grants, and the headers of its answers.
+/// Lifetime of a direct URL, and headers of its responses.
 #[derive(Clone, Copy, Debug)]
 pub struct DirectLink<'a> {
     /// How long it is valid, in whole seconds.
@@ -121,9 +121,9 @@ pub struct DirectLink<'a> {
 /// A blob as listed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobEntry {
-    /// Its key.
+    /// Blob key.
     pub key: String,
-    /// Its length.
+    /// Length in bytes.
     pub bytes: u64,
     /// When its bytes were last written: a sweep of orphans spares recent ones, whose task may not
     /// be finished yet.

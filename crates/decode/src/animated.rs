@@ -47,6 +47,7 @@ pub(crate) fn gif_header(bytes: &[u8]) -> Result<Header, Cause> {
 
 /// The pixels of a WebP; `size` comes from its header.
 pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
+    // The RIFF header states the file's length: a shorter file was cut.
     let claimed = bytes.get(4..8).and_then(|four| four.try_into().ok());
     let body_bytes = u64::from(u32::from_le_bytes(claimed.unwrap_or([0xff; 4])));
     if body_bytes + 8 > bytes.len() as u64 {
@@ -59,6 +60,8 @@ pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     } else {
         WEBP_PIXEL_BYTES
     };
+    // The decoder allocates its code tables from the file's word and has no limit for them, so
+    // they are measured first.
     let tables = webp_codes::table_bytes(bytes, size)?;
     if pixels * pixel_bytes + tables + bytes.len() as u64 > MEMORY_BYTES_MAX {
         return Err("a WebP of this size needs too much memory".into());
@@ -69,6 +72,7 @@ pub(crate) fn webp(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     let channels = if decoder.has_alpha() { 4 } else { 3 };
     let mut data = Canvas::zeroed(size.0 as usize * size.1 as usize * channels)?;
     decoder.read_image(&mut data)?;
+    // After the pixels, whose memory is bounded above.
     decoder.set_memory_limit(PROFILE_BYTES_MAX);
     let colours = match decoder.icc_profile() {
         Ok(None) => Colours::Srgb,
@@ -105,6 +109,8 @@ pub(crate) fn gif(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
         if frame_bytes as u64 > GIF_FRAME_BYTES_MAX {
             return Err("a GIF frame of this size needs too much memory".into());
         }
+        // The frame is smaller than the canvas or reaches beyond it: decode it apart, then copy
+        // the visible part row by row.
         let mut pixels = Canvas::zeroed(frame_bytes)?;
         reader.read_into_buffer(&mut pixels)?;
         let seen = frame_width.min(width.saturating_sub(left)) * GIF_CHANNELS;

@@ -23,18 +23,18 @@ const PIXELS_AT_ONCE: usize = 4_096;
 /// Levels of each channel that are tried to find out whether a conversion changes anything.
 const PROBE_LEVELS: u8 = 9;
 
-/// How the samples of an image are meant.
+/// Colour space of an image's samples.
 pub(crate) enum Colours {
-    /// As sRGB, or without any statement.
+    /// sRGB, stated or by default.
     Srgb,
-    /// By a profile.
+    /// Defined by a profile.
     Profile(Box<ColorProfile>),
-    /// By a profile that cannot be read.
+    /// Defined by a profile that cannot be read.
     Unknown,
 }
 
 impl Colours {
-    /// Of an ICC profile.
+    /// Parses an ICC profile.
     pub(crate) fn of_icc(profile: &[u8]) -> Self {
         // The number of tags follows the header (ICC.1, section 7.3).
         let tags = profile.get(128..).and_then(|rest| rest.first_chunk());
@@ -46,7 +46,7 @@ impl Colours {
         read.map_or(Self::Unknown, |profile| Self::Profile(Box::new(profile)))
     }
 
-    /// Of the code points of ITU-T H.273.
+    /// Converts code points of ITU-T H.273.
     pub(crate) fn of_code_points(primaries: u8, transfer: u8) -> Self {
         const UNSPECIFIED: u8 = 2;
         if primaries == UNSPECIFIED || transfer == UNSPECIFIED {
@@ -58,6 +58,8 @@ impl Colours {
             other => other,
         };
         let mut profile = ColorProfile::new_srgb();
+        // The update below sets the curve only if it knows the transfer function: a curve that
+        // is still missing tells that it does not.
         profile.red_trc = None;
         if let (Ok(color_primaries), Ok(transfer_characteristics)) = (
             CicpColorPrimaries::try_from(primaries),
@@ -78,7 +80,7 @@ impl Colours {
         }
     }
 
-    /// Of an sRGB with these changes.
+    /// sRGB with the given changes.
     pub(crate) fn of_srgb_with(change: impl FnOnce(&mut ColorProfile)) -> Self {
         let mut profile = ColorProfile::new_srgb();
         profile.cicp = None;
@@ -114,6 +116,7 @@ fn converted(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Res
             TransferCharacteristics::Smpte2084 | TransferCharacteristics::Hlg
         )
     });
+    // Mapping PQ or HLG to sRGB is a matter of taste (tone mapping), not of conversion.
     if is_hdr {
         return Err("the brightness of HDR".into());
     }
@@ -139,6 +142,7 @@ fn by_table(
     channels: usize,
     greys: usize,
 ) -> Result<(), Cause> {
+    // An 8-bit grey has 256 values: convert each once, then look them up.
     let levels: Vec<u8> = (0..=u8::MAX).collect();
     let (layout, levels) = match profile.color_space {
         DataColorSpace::Gray => (Layout::Gray, levels),
@@ -168,6 +172,8 @@ fn by_matrix(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Res
     };
     let transform = transform(profile, layout, layout)?;
     let mut before = Vec::new();
+    // In pieces, because the conversion cannot work in place and a second full-size image would
+    // exceed the memory budget.
     for piece in samples.chunks_mut(PIXELS_AT_ONCE * channels) {
         before.clear();
         before.extend_from_slice(piece);
@@ -178,6 +184,8 @@ fn by_matrix(profile: &ColorProfile, samples: &mut [u8], channels: usize) -> Res
 
 /// Whether the profile is sRGB in other words.
 fn changes_nothing(profile: &ColorProfile) -> Result<bool, Cause> {
+    // A grid of 9 x 9 x 9 colours. Most profiles in photos are sRGB, and for these the
+    // conversion of every pixel is saved.
     let step = u8::MAX / (PROBE_LEVELS - 1);
     let levels = || (0..PROBE_LEVELS).map(move |level| level * step);
     let pairs = levels().flat_map(|red| levels().map(move |green| (red, green)));

@@ -60,6 +60,7 @@ fn reader(container: Container, bytes: Vec<u8>) -> Result<Box<dyn FormatReader>,
 
 /// Decodes the sound, stopping once it is known to be too long.
 pub(crate) fn decode(container: Container, bytes: Vec<u8>) -> Result<Stereo, Cause> {
+    // Before `bytes` move into the reader, which does not expose edit lists.
     let edit = match container {
         Container::Mp4 => edit_list::edit(&bytes),
         _ => None,
@@ -108,6 +109,7 @@ fn decode_others(
 ) -> Result<Stereo, Cause> {
     let frames = parameters.max_frames_per_packet.unwrap_or(0);
     let channels = parameters.channels.as_ref().map_or(0, Channels::count);
+    // Before the decoder exists: it allocates by these numbers.
     if frames > PACKET_FRAMES_MAX || channels > CHANNELS_MAX {
         return Err(format!("packets of {frames} frames, {channels} channels").into());
     }
@@ -120,10 +122,13 @@ fn decode_others(
     while let Some(packet) = next(&mut patience)? {
         let decoded = decoder.decode(&packet);
         patience.count(decoded.is_ok())?;
+        // A damaged packet costs its own samples only; `patience` decides how many of them are
+        // too many.
         let Ok(buffer) = decoded else { continue };
         let (rate, channels) = (buffer.spec().rate(), buffer.spec().channels());
         let stereo = match &mut stereo {
             Some(stereo) => stereo,
+            // The rate of the first decoded packet counts, not the header's.
             empty => {
                 kept = Kept::of(edit, rate);
                 empty.insert(Stereo::empty(rate)?)
@@ -134,6 +139,7 @@ fn decode_others(
         }
         let gains = stereo::gains(channels);
         buffer.copy_to_vec_interleaved::<f32>(&mut interleaved);
+        // A buffer without channels has no frames; the `max` only prevents a division by zero.
         let frames = kept.take(interleaved.len() / gains.len().max(1));
         let samples = frames.start * gains.len()..frames.end * gains.len();
         stereo.push(&interleaved[samples], &gains);

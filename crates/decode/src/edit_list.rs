@@ -45,6 +45,7 @@ impl Kept {
 
     /// The part to keep of the next `frames` frames.
     pub(crate) fn take(&mut self, frames: usize) -> Range<usize> {
+        // Both counters run down across packets of any size.
         let start = self.skip.min(frames);
         let kept = self.keep.min(frames - start);
         self.skip -= start;
@@ -95,6 +96,7 @@ fn only_edit(list: &[u8]) -> Option<(u64, u64)> {
     let wide = *list.first()? == 1;
     let (step, field) = if wide { (20, 8) } else { (12, 4) };
     let nothing = if wide { u64::MAX } else { u64::from(u32::MAX) };
+    // Real lists have at most a delay and one edit: a few entries show whether there is a second edit.
     let count = usize::try_from(number(list, 4, 4)?).ok()?.min(3);
     let mut found = None;
     for index in 0..count {

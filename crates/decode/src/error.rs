@@ -36,6 +36,8 @@ impl Refusal {
     }
 
     fn new(head: &[u8], wanted: Wanted, cause: Cause) -> Self {
+        // A download that was cut is the commonest fault, and the only one that the client can
+        // repair without another file.
         let says = if kinds::is_wanted(head, wanted) && ends_early(&*cause) {
             "the end of the file is missing.".to_owned()
         } else {
@@ -48,6 +50,7 @@ impl Refusal {
 /// Whether a decoder wanted more bytes than the file has.
 fn ends_early(cause: &(dyn Error + 'static)) -> bool {
     let mut cause = Some(cause);
+    // The decoders wrap the end of the file in errors of their own, at different depths.
     while let Some(one) = cause {
         let io: Option<&io::Error> = match one.downcast_ref() {
             // It does not name its source.

@@ -18,6 +18,8 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> Result<Vec<u8>, DecodeError> 
     if expected > bytes_max {
         return Err(DecodeError::FileTooLarge { bytes_max });
     }
+    // The length is a hint: the file may grow while it is read, so one byte more than allowed is
+    // read to notice.
     let mut bytes = Vec::with_capacity(usize::try_from(expected).unwrap_or(0));
     file.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {

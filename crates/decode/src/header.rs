@@ -90,6 +90,8 @@ impl Orientation {
         }
         if self.flipped {
             let rows = height as usize;
+            // The middle row of an odd number stays where it is: it is part of `upper`, and
+            // `lower` has one row less.
             let (upper, lower) = rgb.split_at_mut(rows.div_ceil(2) * row_bytes);
             let upper = upper.chunks_exact_mut(row_bytes);
             for (one, other) in upper.zip(lower.chunks_exact_mut(row_bytes).rev()) {
@@ -142,6 +144,8 @@ fn tag(tiff: &[u8]) -> Option<u16> {
         };
         Some(read(bytes))
     };
+    // Every access is checked, so a directory beyond the end of the data reads as no
+    // orientation.
     let directory = u32_at(4)? as usize;
     for entry in 0..usize::from(u16_at(directory)?) {
         let at = directory + 2 + entry * 12;

@@ -26,7 +26,10 @@ pub fn image(path: &Path, cover: (u32, u32)) -> Result<Image, DecodeError> {
     file::contained(move || {
         let size = (header.width, header.height);
         let (rgb, profile_ignored) = pixels_of(format, &bytes, size)?;
+        // Free the file before the scaled copy is allocated.
         drop(bytes);
+        // Scale first, turn afterwards: turning the small picture costs less, but `cover` is
+        // upright and must be turned the other way.
         let cover = if header.orientation.transposed {
             (cover.1, cover.0)
         } else {

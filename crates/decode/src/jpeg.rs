@@ -34,6 +34,7 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
 pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
     let structure = Structure::of(bytes)?;
     let pixels = u64::from(size.0) * u64::from(size.1);
+    // Without an end marker, the file is copied to append one.
     let copies = if structure.ended { 1 } else { 2 };
     let needed = bytes.len() as u64 * copies + pixels * 3 + structure.coefficient_bytes(size);
     if needed > MEMORY_BYTES_MAX {
@@ -80,6 +81,9 @@ fn read_without_end(bytes: &[u8], expected: usize) -> Result<(Canvas, Option<Vec
         file.extend([0xff, 0xd9]);
         read(&file, expected)
     };
+    // Decode twice with different bits behind the file's end. If both give the same picture,
+    // nothing of it depended on the missing bits. Only a checksum of the first is kept, because
+    // two full-size pictures would exceed the memory budget.
     let (rgb, _) = with(0b0101_0101)?;
     let sum = sum(&rgb);
     drop(rgb);
@@ -145,6 +149,7 @@ impl Structure {
         let mut at = 2;
         while let Some((marker, segment_at)) = next_marker(bytes, at) {
             at = segment_at;
+            // End of image ends the walk; TEM and a second start of image have no segment.
             match marker {
                 0xd9 => {
                     structure.ended = true;
@@ -192,12 +197,14 @@ impl Structure {
         }
     }
 
-    /// Notes which coefficients are complete after a scan with this header (T.81, B.2.3).
+    /// Records which coefficients are complete after a scan with this header (T.81, B.2.3).
     fn take_scan(&mut self, header: &[u8]) {
         let count = header.get(2).map_or(0, |&count| usize::from(count));
         let Some(&[first, last, bits, ..]) = header.get(3 + 2 * count..) else {
             return;
         };
+        // A progressive scan refines a range of coefficients, bit by bit. The last pass has a
+        // point transform of 0 in its low four bits: only then are they complete.
         let coefficients = match (self.progressive, bits & 15) {
             (false, _) => u64::MAX,
             (true, 0) => (first.min(63)..=last.min(63)).fold(0, |all, one| all | 1 << one),
@@ -219,6 +226,8 @@ impl Structure {
     /// Memory for coefficients held until the last scan: none if a single scan has all components.
     /// An upper bound, since the decoder pads single-component scans.
     fn coefficient_bytes(&self, size: (u32, u32)) -> u64 {
+        // A baseline file with all components in one scan is decoded row by row and holds no
+        // coefficients.
         let whole = self.first_scan_components == self.sampling.len();
         if whole && !self.progressive {
             return 0;

@@ -23,7 +23,7 @@ enum Sort {
     Image,
     Sound,
     Video,
-    /// Neither; the name has its article.
+    /// Neither; the name includes its article.
     Other,
 }
 
@@ -120,7 +120,7 @@ const TABLE: &[Row] = &[
     ("a DICOM file", Sort::Other, 128, b"DICM"),
 ];
 
-/// Magic bytes that are too short to count alone stand behind these.
+/// Prefixes required in addition, for signatures that are too short or not at the start.
 const FIRST: &[(&str, &[u8])] = &[
     ("BMP", b"BM"),
     ("WebP", b"RIFF"),
@@ -150,8 +150,8 @@ pub(crate) fn is_wanted(head: &[u8], wanted: Wanted) -> bool {
     }
 }
 
-/// What the file that begins with `head` is, and what to do. It begins in lower case and ends with
-/// a full stop.
+/// Says what the file that begins with `head` is, and what to send instead: a sentence that
+/// begins in lower case and ends with a full stop.
 pub(crate) fn says(head: &[u8], wanted: Wanted) -> String {
     let send = match wanted {
         Wanted::Image => SEND_IMAGE,
@@ -190,6 +190,7 @@ pub(crate) fn says(head: &[u8], wanted: Wanted) -> String {
 }
 
 fn binary(head: &[u8]) -> Option<(&'static str, Sort)> {
+    // The order of the table matters: special brands stand before the general `ftyp`.
     let listed = TABLE.iter().find(|&&(name, _, at, magic)| {
         let mut first = FIRST.iter().filter(|(of, _)| *of == name);
         head.get(at..).is_some_and(|from| from.starts_with(magic))
@@ -220,6 +221,7 @@ fn text(head: &[u8]) -> Option<&'static str> {
         }
         Err(_) => return None,
     };
+    // Binary data without a known signature: valid UTF-8 by chance, but with control characters.
     if text
         .chars()
         .any(|one| one.is_control() && !one.is_whitespace())

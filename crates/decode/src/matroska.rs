@@ -30,6 +30,8 @@ pub(crate) fn rewritten(mut file: Vec<u8>) -> Result<Vec<u8>, Cause> {
 fn kept(file: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (_, header) = element(file, 0)?;
     let header = header.end.filter(|&end| end <= HEADER_BYTES_MAX)?;
+    // Everything before the first cluster is replaced by a minimal header, the tracks, and a
+    // segment of unknown length; the clusters stay byte for byte.
     let (SEGMENT, segment) = element(file, header)? else {
         return None;
     };
@@ -74,6 +76,8 @@ fn element(file: &[u8], at: usize) -> Option<(u32, Body)> {
 /// A number of one to eight bytes, with its marker, and how many they are.
 fn number(file: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = *file.get(at)?;
+    // The number of leading zero bits of the first byte is the number of bytes that follow it
+    // (RFC 8794, 4.1).
     let bytes = first.leading_zeros() as usize + 1;
     let digits = file.get(at..at.checked_add(bytes)?)?;
     let value = digits

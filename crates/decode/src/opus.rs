@@ -74,6 +74,7 @@ pub(crate) fn head(bytes: &[u8], big_endian: bool) -> Result<OpusHead, Cause> {
     };
     let channel_count = fixed[9];
     let mapping_family = fixed[18];
+    // The constructor accepts mono and stereo only; other layouts are filled in below.
     let mut head = OpusHead::new(channel_count.clamp(1, 2), SAMPLE_RATE)?;
     head.pre_skip = field(10);
     head.output_gain_q8 = i16::from_ne_bytes(field(16).to_ne_bytes());

@@ -51,6 +51,8 @@ pub(crate) fn over_white(samples: Samples) -> io::Result<(Canvas, bool)> {
         4 => {
             let (pixels, samples) = (data.len() / 4, &mut *data);
             for index in 0..pixels {
+                // In place, front to back: a pixel is written at or before the place where it
+                // was read, so no unread one is overwritten.
                 let (from, to) = (index * 4, index * 3);
                 let alpha = samples[from + 3];
                 for channel in 0..3 {
@@ -106,6 +108,8 @@ pub(crate) fn shrunk(
 fn covering(size: (u32, u32), cover: (u32, u32)) -> (u32, u32) {
     let (width, height) = (u64::from(size.0), u64::from(size.1));
     let (cover_width, cover_height) = (u64::from(cover.0.max(1)), u64::from(cover.1.max(1)));
+    // Compare the aspect ratios without division, then round the other side up so that it still
+    // covers. Example: 6000 x 4000 for 600 x 600 becomes 900 x 600.
     let (new_width, new_height) = if cover_width * height >= cover_height * width {
         (cover_width, (height * cover_width).div_ceil(width))
     } else {

@@ -42,6 +42,7 @@ pub(crate) fn header(bytes: &[u8]) -> Result<Header, Cause> {
 
 /// The pixels of an image; `size` comes from its header.
 pub(crate) fn decode(bytes: &[u8], size: (u32, u32)) -> Result<Samples, Cause> {
+    // If only the end chunk is missing, append it: every row may still be there.
     let bytes = &*ended(bytes);
     let profile_bytes = chunk_length(bytes, b"iCCP");
     let read_profile = profile_bytes.is_some_and(|bytes| bytes <= PROFILE_CHUNK_BYTES_MAX);
@@ -72,6 +73,8 @@ fn reader(bytes: &[u8], read_profile: bool) -> Result<Reader<Cursor<&[u8]>>, Cau
         bytes: CHUNK_BYTES_MAX,
     };
     let mut decoder = Decoder::new_with_limits(Cursor::new(bytes), limits);
+    // Compressed text and profiles are bombs of a few kilobytes that inflate to hundreds of
+    // megabytes.
     decoder.set_ignore_text_chunk(true);
     decoder.set_ignore_iccp_chunk(!read_profile);
     decoder.set_transformations(Transformations::normalize_to_color8());

@@ -68,7 +68,7 @@ impl Container {
     }
 }
 
-/// How far a frame is searched for, behind leading zero bytes.
+/// Maximum distance to search for a frame, after leading zero bytes.
 const SEARCH_BYTES: usize = 16 << 10;
 
 /// Kilobits per second by index, of MPEG-1 and of MPEG-2 and 2.5, layer III.
@@ -89,11 +89,13 @@ struct Frame {
     stream: [u8; 3],
 }
 
-/// Where two frames of one stream follow each other first.
+/// Finds the first place where two frames of one stream follow each other.
 pub(crate) fn start(bytes: &[u8]) -> Option<(usize, Container)> {
     let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
     (zeros..bytes.len().min(zeros + SEARCH_BYTES)).find_map(|at| {
         let (frame, length) = frame(&bytes[at..])?;
+        // A sync word is only eleven bits and appears by chance in any data. Two frames of the
+        // same stream in a row do not.
         let (next, _) = self::frame(bytes.get(at + length..)?)?;
         (frame == next).then_some((at, frame.container))
     })
@@ -124,6 +126,8 @@ fn frame(bytes: &[u8]) -> Option<(Frame, usize)> {
     };
     let rate = RATES.get(usize::from(header[2] >> 2 & 3))? / slower;
     let kilobits = *KILOBITS[table].get(usize::from(header[2] >> 4))?;
+    // Samples per frame / 8 x bit rate / sample rate, plus the padding byte: 1,152 samples in
+    // MPEG-1, 576 in MPEG-2.
     let length = unit * kilobits / rate + usize::from(header[2] >> 1 & 1);
     let stream = [header[1] & 0xfe, header[2] & 0x0c, 0];
     let container = Container::Mp3;

@@ -112,6 +112,7 @@ fn without_id3(mut bytes: Vec<u8>) -> Vec<u8> {
         let Some(header) = bytes.get(start..start + 10) else {
             break;
         };
+        // The size has seven bits in each byte, so that it never looks like a sync word.
         let footer = if header[5] & 0x10 == 0 { 0 } else { 10 };
         let size = header[6..10].iter();
         let body = size.fold(0, |sum, &byte| (sum << 7) | usize::from(byte & 0x7f));
@@ -121,18 +122,22 @@ fn without_id3(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Maximum number of links: recordings of radio have a few.
+/// Maximum number of links; radio recordings have a few.
 const LINKS_MAX: usize = 64;
 
-/// Bits of a page's flags.
+/// The flag of a stream's first page.
 const FIRST_OF_STREAM: u8 = 2;
 
-/// The links of `file`; those behind [`LINKS_MAX`] stay with the last.
+/// Splits an Ogg file into the links of its chain (RFC 3533, section 4): complete files one
+/// after the other, each with its own codec, rate and channels. Links beyond [`LINKS_MAX`] stay
+/// with the last.
 fn links(file: &[u8]) -> Vec<&[u8]> {
     let mut links = Vec::new();
     let (mut start, mut at) = (0, 0);
     let mut sound_began = false;
     while let Some((flags, length)) = page(file, at) {
+        // Several streams may be multiplexed in one link: all their first pages come together. A
+        // new link begins with the first such page after a page with sound.
         let begins = flags & FIRST_OF_STREAM != 0;
         if begins && sound_began && links.len() + 1 < LINKS_MAX {
             links.push(&file[start..at]);

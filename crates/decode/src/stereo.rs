@@ -66,6 +66,8 @@ impl Stereo {
     /// Mixes in `interleaved`: frames with one sample per channel of `gains`.
     pub(crate) fn push(&mut self, interleaved: &[f32], gains: &[Gains]) {
         for frame in interleaved.chunks_exact(gains.len().max(1)) {
+            // The rest is dropped, and decoding stops at the next check: a compressed hour of
+            // silence must not become gigabytes.
             if self.frames() == self.frames_max {
                 self.overflowed = true;
                 return;
@@ -81,7 +83,7 @@ impl Stereo {
     }
 }
 
-/// The most frames of a sound that is not too long.
+/// Maximum number of frames of an accepted sound.
 pub(crate) fn frames_max(rate: u32) -> usize {
     frames(REFERENCE_AUDIO_SECONDS_MAX + TOLERANCE_SECONDS, rate)
 }
@@ -100,6 +102,7 @@ pub(crate) type Gains = [f32; 2];
 /// The gains of `channels`, in their order.
 pub(crate) fn gains(channels: &Channels) -> Vec<Gains> {
     match channels {
+        // Mono and stereo need no mixing, whatever positions they claim.
         Channels::Positioned(positions) if positions.bits().count_ones() > 2 => {
             unclipped(positions.iter().map(speaker).collect())
         }
@@ -141,6 +144,8 @@ fn unplaced(channels: usize) -> Vec<Gains> {
 fn unclipped(mut gains: Vec<Gains>) -> Vec<Gains> {
     let left: f32 = gains.iter().map(|gain| gain[0]).sum();
     let right: f32 = gains.iter().map(|gain| gain[1]).sum();
+    // One factor for both sides keeps the balance; never below 1, so quiet layouts are not
+    // amplified.
     let loudest = left.max(right).max(1.0);
     for gain in &mut gains {
         *gain = gain.map(|side| side / loudest);

@@ -50,6 +50,7 @@ impl Wav {
         let start = at + 8;
         let rest = &file[start..];
         let stated = chunk(&file, at).map_or(UNKNOWN, |(_, size)| size);
+        // RF64 puts the real size into `ds64`, because the usual field has 32 bits.
         let stated = match (stated, long_size) {
             (UNKNOWN, Some(size)) => size,
             (size, _) => size.into(),
@@ -57,6 +58,8 @@ impl Wav {
         let there = rest.len() as u64;
         let length = match usize::try_from(stated) {
             Ok(stated) if (1..=there).contains(&(stated as u64)) => stated,
+            // Impossible or unknown: a writer that died or streamed. All of the rest is sound,
+            // except chunks at its end.
             _ => trailer(rest),
         };
         file.truncate(start + length);

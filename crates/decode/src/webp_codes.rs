@@ -129,6 +129,8 @@ fn largest_code(bits: &mut Bits<'_>, width: u32, height: u32) -> Result<u32, Cau
     let mut at = 0;
     let mut largest = 0;
     while at < pixels {
+        // The green alphabet has three parts (RFC 9649): literals, lengths of copies, and
+        // indices of the colour cache. Only literals carry a group number.
         let symbol = green.next(bits)?;
         if symbol < 256 {
             largest = largest.max((red.next(bits)? << 8) | symbol);
@@ -237,6 +239,8 @@ impl Code {
         if let [only] = self.symbols[..] {
             return Ok(only.into());
         }
+        // Canonical decoding, one bit at a time: codes of one length are consecutive numbers, so
+        // `first` is the smallest of this length and `index` its symbol.
         let (mut code, mut first, mut index) = (0, 0, 0);
         for &count in &self.counts[1..] {
             code |= bits.read(1)?;

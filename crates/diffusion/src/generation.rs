@@ -93,6 +93,8 @@ impl Generation {
     pub fn control_frame(&self, index: u32, source_fps: u32, source_frames: u32) -> u32 {
         let time = u64::from(index) * u64::from(source_fps);
         let fps = u64::from(self.fps.max(1));
+        // Nearest source frame in time. Example: 16 frames/s from a source of 24: frame 1 shows
+        // source frame 2 (1.5 rounded up).
         let nearest = (time + fps / 2) / fps;
         nearest.min(u64::from(source_frames.saturating_sub(1))) as u32
     }
@@ -119,6 +121,7 @@ pub(crate) fn literal(prompt: &str) -> String {
             '\\' => text.push('/'),
             _ => text.push(c),
         }
+        // A number may stand between the colon and the bracket: `16:9)`.
         after_colon = match c {
             ':' => true,
             '+' | '-' | '.' | '0'..='9' => after_colon,

@@ -30,6 +30,8 @@ pub(crate) fn fit(picture: &Picture, crop: Crop, rendered: Size) -> Result<Pictu
     let mut rgb = Vec::with_capacity(rendered.pixels() as usize * CHANNELS);
     let row_bytes = crop.size.width as usize * CHANNELS;
     for y in 0..rendered.height {
+        // Rows above and below the picture repeat its first and last row: a black border would
+        // be taken for a part of the scene.
         let row = y.saturating_sub(crop.top).min(crop.size.height - 1) as usize * row_bytes;
         let row = &asked[row..row + row_bytes];
         let (first, last) = (&row[..CHANNELS], &row[row_bytes - CHANNELS..]);

@@ -87,6 +87,9 @@ impl Tracker {
     /// A pass begins with step 0. A count that exceeds the remaining steps, or did not begin like
     /// this, is about weights being loaded for the first step.
     fn sample(&mut self, step: u32, of: u32) {
+        // Example of 4 steps with weights loaded at the first: (0, 4) begins the pass, (1, 825)
+        // ... (825, 825) load tensors, (1, 4) is the first step. A model of two experts has two
+        // passes, (0, 4) ... (4, 4) and (0, 6) ... (6, 6).
         let over = self.pass.is_none_or(|(all, done)| done >= all);
         if step == 0 && over && of > 0 && self.steps_done() + of <= self.steps {
             self.before = self.steps_done();

@@ -306,6 +306,7 @@ impl Settings {
         real("moe_boundary", self.moe_boundary, 0.0, 1.0)?;
         real("flow_shift", self.flow_shift, 0.01, FLOW_SHIFT_MAX)?;
         match self.max_vram_gib {
+            // -1.0 is the library's own value for "all free memory but 1 GiB".
             Some(gib) if (gib + 1.0).abs() < f32::EPSILON => Ok(()),
             other => real("max_vram_gib", other, 0.1, 10_000.0),
         }

@@ -57,6 +57,7 @@ fn resampled(samples: &[f32], rate_hz: u32, length: usize) -> Vec<f32> {
     (0..length)
         .map(|index| {
             let place = index as f64 * ratio;
+            // The kernel is zero beyond `reach`, so only these samples contribute.
             let first = (place - reach).ceil().max(0.0) as usize;
             let last = ((place + reach).floor() as usize).min(samples.len().saturating_sub(1));
             let mut sum = 0.0;

@@ -23,6 +23,7 @@ pub fn make_folder_by(builder: &DirBuilder, folder: &Path) -> io::Result<()> {
     let above = folder.ancestors().filter(|at| !at.as_os_str().is_empty());
     let (there, missing): (Vec<&Path>, Vec<&Path>) = above.partition(|at| at.is_dir());
     builder.create(folder)?;
+    // From the outermost new folder inwards: a name is reachable only if those above it are.
     for new in missing.into_iter().rev() {
         match sync_name(new) {
             // A user who may add to a folder may not be allowed to open it.

@@ -27,7 +27,7 @@ pub struct Cancel(Arc<Request>);
 #[derive(Debug, Default)]
 struct Request {
     is_made: AtomicBool,
-    /// The next progress above 0 makes it.
+    /// Whether the next progress above 0 makes the request.
     waits_for_progress: AtomicBool,
 }
 
@@ -97,9 +97,12 @@ impl Progress {
         if !(0.0..=1.0).contains(&fraction) {
             self.0.left_range.store(true, Ordering::Release);
         }
+        // NaN becomes 0 here; the check above has recorded it.
         let parts = (fraction.clamp(0.0, 1.0) * Self::PARTS).round() as u64;
         let packed = &self.0.packed;
         // The closure always returns `Some`, so the update cannot fail.
+        // One atomic word, so a reader never sees the count of one report with the fraction of
+        // another.
         let updated = packed.fetch_update(Ordering::AcqRel, Ordering::Acquire, |old| {
             let reports = (old >> 32).wrapping_add(1) & 0xffff_ffff;
             Some((reports << 32) | parts.max(old & 0xffff_ffff))
@@ -132,6 +135,8 @@ impl Control {
     /// [`EngineError::Cancelled`] if a stop was requested.
     pub fn report(&self, stage: Stage, fraction: f64) -> Result<(), EngineError> {
         self.pass_on(match stage {
+            // Preparing takes about a twentieth of a typical clip, finishing less: the shares
+            // only need to keep the bar from jumping.
             Stage::Preparing => fraction * 0.05,
             Stage::Generating => 0.05 + fraction * 0.93,
             Stage::Finishing => 0.98 + fraction * 0.02,
@@ -144,6 +149,8 @@ impl Control {
     /// As [`Control::report`].
     pub fn pass_on(&self, fraction: f64) -> Result<(), EngineError> {
         self.progress.report(fraction);
+        // Before the check, so a cancel that waits for progress takes effect with this very
+        // report.
         self.cancel.note_progress(fraction);
         if self.cancel.is_cancelled() {
             return Err(EngineError::Cancelled);
@@ -152,7 +159,8 @@ impl Control {
     }
 }
 
-/// The slot where an engine puts previews and its caller takes them.
+/// Slot for the latest preview, filled by an engine and emptied by its caller. Nothing blocks: a
+/// new preview replaces one that was not taken.
 #[derive(Clone, Default)]
 pub struct Preview(Arc<Mutex<Option<Picture>>>);
 
@@ -194,7 +202,7 @@ struct State {
 }
 
 impl JobPlace {
-    /// Asks the engine for a place other than these.
+    /// Sets the places that the engine should not choose.
     pub fn avoid(&self, names: Vec<String>) {
         self.lock().avoid = names;
     }

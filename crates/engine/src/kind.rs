@@ -110,9 +110,9 @@ pub struct Program {
     pub devices: Vec<String>,
     /// Settings for the engine, as JSON.
     pub settings: serde_json::Value,
-    /// What clips are planned by.
+    /// Capabilities by which clips are planned.
     pub promises: Promises,
-    /// What its processes are confined to. `None`: all that the service's user may access.
+    /// Files that its processes may access. `None`: everything that the service's user may.
     pub confined: Option<ProgramFiles>,
 }
 
@@ -125,7 +125,7 @@ pub struct ProgramFiles {
     pub writable: Vec<PathBuf>,
 }
 
-/// What an operator promises of an engine that only its own process knows.
+/// Capabilities that the configuration promises for an engine whose process is not running yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promises {
     /// Requests that it can take.
@@ -136,7 +136,7 @@ pub struct Promises {
     pub fps: u32,
 }
 
-/// What the sandbox of an engine's process must allow.
+/// Access that an engine's process needs from its sandbox.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Files that the engine reads.

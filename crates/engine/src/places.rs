@@ -21,7 +21,7 @@ mod tests;
 /// Maximum number of failed jobs remembered of one place.
 const FAILED_JOBS_MAX: usize = 16;
 
-/// What all places of an engine have in common.
+/// Rules common to all places of an engine.
 pub struct PlaceRules {
     /// Maximum number of concurrent jobs at one place. `None`: the place has a queue of its own.
     pub jobs_max: Option<usize>,
@@ -81,14 +81,14 @@ pub struct Wish<'a> {
     pub avoid: &'a [String],
 }
 
-/// Where the next job goes.
+/// Destination of the next job.
 #[derive(Debug)]
 pub enum Choice {
-    /// To this place.
+    /// This place.
     Take(Visit),
-    /// Nowhere before this place was asked whether it is back; nobody else asks meanwhile.
+    /// None until this place was probed; nobody else probes it meanwhile.
     Probe(Probe),
-    /// Nowhere at this time: look again when something changes, at the latest at the given time.
+    /// None now: choose again when something changes, at the latest at the given time.
     Wait(Duration),
 }
 
@@ -140,7 +140,7 @@ pub struct Probe {
     pub index: usize,
 }
 
-/// What is known about a failed job besides its place.
+/// A failed job.
 #[derive(Clone, Copy, Debug)]
 pub struct FailedJob<'a> {
     /// Identifies the job in all its attempts.
@@ -215,6 +215,8 @@ impl Places {
     pub fn choose(self: &Arc<Self>, wish: &Wish<'_>) -> Choice {
         let now = (self.now)();
         let mut state = self.lock();
+        // A place that is due is probed before anything else, although others may be free: only
+        // a probe can bring it back.
         let due = (0..state.len())
             .find(|&index| (wish.may)(index) && state[index].is_due_for_probe(&self.rules, now));
         if let Some(index) = due {
@@ -235,6 +237,8 @@ impl Places {
             // and the place may be mended.
             let is_trial = wish.avoid.is_empty() && place.is_quarantined(&self.rules);
             let is_suspect = place.is_suspect();
+            // The smallest tuple wins: a trial first, then the least busy place, then one
+            // without recent failures, then the cheaper one. `false` sorts before `true`.
             (!is_trial, place.running, is_suspect, !(wish.prefers)(index))
         });
         if let Some(&index) = best {
@@ -279,6 +283,7 @@ impl Places {
             return all;
         }
         let only = |from: &[usize], keep: &dyn Fn(usize) -> bool| {
+            // A filter that leaves nothing is ignored: a bad place is better than none.
             let kept: Vec<usize> = from.iter().copied().filter(|&index| keep(index)).collect();
             if kept.is_empty() { from.to_vec() } else { kept }
         };
@@ -343,6 +348,7 @@ impl Places {
     pub fn broke(&self, index: usize, error: &str) {
         let all_but_one = self.rules.failures_max.saturating_sub(1);
         let mut state = self.lock();
+        // `outage` below adds the last one, and with it the pause and the log entry.
         state[index].outages = state[index].outages.max(all_but_one);
         drop(state);
         self.outage(index, error);
@@ -377,6 +383,10 @@ impl Places {
         let mut state = self.lock();
         state[index].failures += 1;
         state[index].last_error = Some(job.error.to_owned());
+        // The first failure of a job puts its place under suspicion. A second one, at another
+        // place, shows that the job is at fault: the first place is acquitted, and the second is
+        // not suspected. Example: job J fails at A (A has 1 failed job), then at B. A goes back
+        // to 0, and B gets none.
         let is_judged = self.acquit(&mut state, index, job.key, now);
         if job.has_failed_elsewhere || is_judged {
             let place = &mut state[index];
@@ -422,6 +432,8 @@ impl Places {
         let limit = self.rules.failures_max as usize;
         if has_others {
             place.paused_until = now + (self.rules.pause)(place.job_failures);
+            // Several different jobs failed here and none was judged yet: a fresh process costs
+            // less than the next job.
             place.must_restart |= place.failed_jobs.len() >= limit;
         } else if place.failed_jobs.len() >= limit << place.restarts.min(2) {
             // Nobody else can judge the jobs of an only place: replace its process, ever more
@@ -435,6 +447,8 @@ impl Places {
 
     /// Begins or ends the quarantine of a place, and logs it.
     fn note_quarantine(&self, place: &mut Place, index: usize, now: Duration) {
+        // Quarantine follows from the counters and has no flag of its own. This compares it with
+        // the last known state, so that each change is timed and logged once.
         match (place.is_quarantined(&self.rules), place.quarantined_at) {
             (true, None) => {
                 place.quarantined_at = Some(now);

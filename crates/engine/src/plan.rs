@@ -50,6 +50,7 @@ pub fn frames_of_edit(source: &dyn Footage, fps: u32) -> Option<u32> {
         return None;
     }
     let frames = u64::from(source.frames()) * u64::from(fps);
+    // Rounded to nearest: 60 frames at 30 frames/s are 48 at 24.
     let frames = ((frames + from_fps / 2) / from_fps).max(1);
     Some(u32::try_from(frames).unwrap_or(u32::MAX))
 }
@@ -163,6 +164,8 @@ impl Keep {
             Self::First(_) => index,
             Self::Spread(count) if count < 2 => rendered.saturating_sub(1),
             Self::Spread(count) => {
+                // Nearest index of `index / gaps * (rendered - 1)`, in integers. Example: 5
+                // rendered frames, 3 delivered: 0, 2, 4.
                 let gaps = u64::from(count - 1);
                 let place = u64::from(index) * u64::from(rendered.saturating_sub(1));
                 ((place + gaps / 2) / gaps) as u32

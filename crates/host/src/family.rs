@@ -8,9 +8,9 @@ use std::fs;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// The variable with the mark of a command.
+/// Environment variable that carries a command's mark.
 const MARK: &str = "ENGINE_PROCESS_MARK";
-/// Each round ends all that is found; only what starts others all the time needs several.
+/// Each round kills every process found; only a fork bomb needs several.
 const ROUNDS_MAX: usize = 50;
 
 /// A process as `/proc/PID/stat` shows it (proc_pid_stat(5)).
@@ -27,10 +27,10 @@ fn living() -> Option<Vec<Entry>> {
     Some(numbers.filter_map(entry).collect())
 }
 
-/// Zombies and dead processes only wait to be reaped.
+/// Reads one process; `None` for zombies and dead ones, which only wait to be reaped.
 fn entry(id: u32) -> Option<Entry> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-    // The name stands in brackets and may hold any.
+    // The name is in parentheses and may itself contain parentheses and spaces: search from the end.
     let (_, after) = stat.rsplit_once(')')?;
     let mut fields = after.split_whitespace();
     let state = fields.next()?;
@@ -38,7 +38,7 @@ fn entry(id: u32) -> Option<Entry> {
     (!matches!(state, "Z" | "X")).then_some(Entry { id, parent, group })
 }
 
-/// The process `root`, those of its group and all that descend from them, as far as they live.
+/// The living processes of a tree: `root`, its process group, and all descendants of these.
 pub(crate) fn of(root: u32) -> Option<BTreeSet<u32>> {
     let living = living()?;
     let mut found: BTreeSet<u32> = living
@@ -46,6 +46,7 @@ pub(crate) fn of(root: u32) -> Option<BTreeSet<u32>> {
         .filter(|entry| entry.id == root || entry.group == root)
         .map(|entry| entry.id)
         .collect();
+    // Until nothing is added: ids wrap around, so a child may be listed before its parent.
     loop {
         let before = found.len();
         // The root may have ended before its last children are handed to another parent.
@@ -61,17 +62,17 @@ pub(crate) fn of(root: u32) -> Option<BTreeSet<u32>> {
     }
 }
 
-/// Whether a process other than `root` itself is left of its family.
+/// Whether any process of the tree other than `root` is alive.
 pub(crate) fn is_left(root: u32) -> bool {
     of(root).is_some_and(|family| family.iter().any(|id| *id != root))
 }
 
-/// A mark that no other command of this service has, as a variable of its environment.
+/// A mark that is unique within this service, as name and value of an environment variable.
 pub(crate) fn mark(number: usize) -> (&'static str, String) {
     (MARK, format!("{}-{number}", std::process::id()))
 }
 
-/// The living processes with `mark`: those that lost their parent after it had died.
+/// The living processes with `mark`, including any that were reparented after their parent died.
 fn marked(mark: &str) -> BTreeSet<u32> {
     let variable = format!("{MARK}={mark}");
     let living = living().unwrap_or_default();
@@ -79,6 +80,8 @@ fn marked(mark: &str) -> BTreeSet<u32> {
         .into_iter()
         .map(|entry| entry.id)
         .filter(|id| {
+            // The environment at `execve`, which children inherit: a process that changes its
+            // own later still carries the mark here.
             let environment = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
             environment
                 .split(|byte| *byte == 0)
@@ -87,9 +90,13 @@ fn marked(mark: &str) -> BTreeSet<u32> {
         .collect()
 }
 
-/// Ends the family of `root` but for `root` itself, which is stopped meanwhile so that it starts no other.
+/// Kills every process of the tree except `root`, which is stopped meanwhile so that it starts
+/// no others.
 pub(crate) fn end(root: u32, mark: &str) {
     send(root, Signal::STOP);
+    // Each listing of `/proc` is a snapshot: a process found in it may fork before the signal
+    // arrives. The next round finds that child, because a killed parent hands its children to
+    // `root`, which adopts orphans and, being stopped, starts none itself.
     for _ in 0..ROUNDS_MAX {
         let mut left = of(root).unwrap_or_default();
         left.extend(marked(mark));
@@ -108,10 +115,12 @@ fn send(id: u32, signal: Signal) {
     }
 }
 
-/// Makes this process, and the program that it becomes, the parent of all its descendants that lose theirs. A failure leaves
-/// them to the system's first process.
+/// Makes this process, and the program that it becomes, the parent of descendants whose own
+/// parent dies. On failure, init adopts them as usual.
 pub fn adopt_orphans() {
     #[cfg(target_os = "linux")]
+    // The attribute survives `execve` but not `fork` (PR_SET_CHILD_SUBREAPER(2const)), which is
+    // why this runs in the child just before it becomes the command.
     let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
 }
 
@@ -121,9 +130,9 @@ pub(crate) fn resident_bytes(process_id: u32) -> Option<u64> {
     number_after(&status, "VmRSS:").map(|kib| kib * 1024)
 }
 
-/// Resident memory in bytes of a process and all that it started. Pages that they share count once for each.
+/// Resident memory in bytes of a process tree. Shared pages count once for each process.
 pub(crate) fn family_resident_bytes(process_id: u32) -> Option<u64> {
-    // One that has just ended holds nothing.
+    // A process that ended after the listing has no entry any more and counts as 0.
     let held = of(process_id)?.into_iter().filter_map(resident_bytes);
     Some(held.sum())
 }

@@ -33,6 +33,8 @@ pub fn serve_film(clock: &Arc<dyn Clock>) -> io::Result<()> {
         let order = FilmOrder::read(&mut from, &Bounds::trusted())?;
         order.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
     };
+    // The film is opened only after the sandbox is closed: a hostile file meets the decoder
+    // inside.
     let FilmOrder::Confine(confinement) = next()? else {
         return Err(invalid_data("the first order is not a confinement"));
     };
@@ -75,6 +77,8 @@ fn examine(
 ) -> Result<(), Ended> {
     let (mut told, mut unheard) = (Stopwatch::start(clock), None);
     let mut go_on = || {
+        // `examine` calls this for each decoded frame. The service takes silence for a hang, so
+        // the process must prove its life, but not at the rate of the frames.
         if told.elapsed() >= PULSE {
             told.restart();
             unheard = FilmTold::Alive.write(to).err();

@@ -55,7 +55,7 @@ impl fmt::Debug for FilmOptions {
 #[derive(Debug)]
 pub struct HostedFilms {
     options: FilmOptions,
-    /// Whether the log already says how such a process is confined.
+    /// Whether the confinement was already logged.
     is_confinement_told: Arc<AtomicBool>,
 }
 
@@ -125,6 +125,7 @@ impl Films for HostedFilms {
                 ));
             }
             let told = reading.listen()?;
+            // Checked for keep-alives too, which arrive ten times a second.
             if !go_on() {
                 return Err(MediaError::Stopped);
             }
@@ -148,6 +149,8 @@ impl Films for HostedFilms {
         let mut tries = 1;
         loop {
             match self.look_once(path) {
+                // Only a lost process is worth another try, and only here: reading an index
+                // takes milliseconds, examining or playing a film minutes.
                 Err(MediaError::Lost(_)) if tries < TRIES => tries += 1,
                 looked => return looked,
             }
@@ -254,6 +257,8 @@ fn checked(told: InfoHead) -> Result<ProbeInfo, MediaError> {
 fn frame_bytes(info: &ProbeInfo) -> Option<u32> {
     let pixels = u64::from(info.width).checked_mul(info.height.into())?;
     let bytes = pixels.checked_mul(3)?;
+    // The report comes from a process that a hostile film may have taken over: this bound is
+    // what the service allocates for a frame.
     let is_sane = bytes > 0 && bytes <= FRAME_BYTES_MAX;
     is_sane.then(|| u32::try_from(bytes).ok()).flatten()
 }

@@ -21,7 +21,7 @@ use crate::protocol::{Decision, Ending, Hello, JobHead, Open, SourceHead};
 use crate::wire::{Bounds, Message};
 use crate::{family, sandbox};
 
-/// Time between reports of the engine's progress.
+/// Time between progress messages.
 const PULSE: Duration = Duration::from_millis(100);
 
 /// Runs the engine that `open` creates from the service's settings. Takes over standard input and
@@ -32,11 +32,14 @@ const PULSE: Duration = Duration::from_millis(100);
 /// If standard input and output cannot be redirected.
 pub fn serve(open: impl FnOnce(Open) -> Result<Box<dyn Engine>, EngineError>) -> io::Result<()> {
     let output = rustix::io::dup(rustix::stdio::stdout())?;
-    // Native code prints to standard output as it likes.
+    // Native code prints to standard output, which would corrupt the messages: keep the real one for
+    // ourselves, and let descriptor 1 lead to standard error.
     rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
     family::prefer_oom_kill();
     let line = Line::to(File::from(output));
     let first = confine(&line)?;
+    // Orders are read on another thread, so that a cancel, an answer or the end of input arrives
+    // while the engine works on this one.
     let (jobs, arrived) = mpsc::channel();
     let (answers, answered) = mpsc::channel();
     thread::Builder::new()
@@ -115,6 +118,8 @@ fn listen(first: Order, from: &mut impl Read, jobs: &Sender<Arrived>, answers: &
             // It is already confined, or was started without confinement.
             Ok(Some(Order::Confine(_)) | None) | Err(_) => false,
         };
+        // End of input, an invalid order, or a main thread that has returned: exit now, whatever
+        // the engine is doing.
         if !taken {
             die();
         }
@@ -147,7 +152,8 @@ fn run(
         clip: head.clip.into(),
     };
     thread::scope(|scope| {
-        // The sender is dropped with this scope, even on a panic.
+        // The pulse ends when this sender is dropped: at the end of this closure, even on a panic. Without
+        // that, the scope would wait for the pulse forever.
         let (_at_work, left) = mpsc::channel();
         scope.spawn(move || pulse(control, line, &left));
         engine.generate(&job, &mut LineSink(line), control)
@@ -161,6 +167,8 @@ fn pulse(control: &Control, line: &Line, left: &Receiver<()>) {
         if let Some(picture) = control.preview.take() {
             line.tell(Told::Preview(picture));
         }
+        // An engine may report thousands of times a second. Only a change since the last pulse
+        // is sent; its silence means that the engine is stuck.
         let reports = control.progress.reports();
         if reports != told {
             told = reports;
@@ -190,19 +198,20 @@ impl Sink for LineSink<'_> {
     }
 }
 
-/// Sends messages to the service.
+/// The connection to the service, shared by all threads.
 #[derive(Clone, Debug)]
 struct Line(Arc<Mutex<File>>);
 
 impl Line {
-    /// A line whose messages go to `output`.
+    /// A connection that writes to `output`.
     fn to(output: File) -> Self {
         Self(Arc::new(Mutex::new(output)))
     }
 
-    /// Writes a message. If the service does not read any more, the process ends here.
+    /// Writes a message. Kills this process if the service no longer reads.
     fn tell(&self, told: Told) {
         let mut output = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The lock keeps messages of the engine's thread and of the pulse whole.
         if told.write(&mut *output).is_err() {
             die();
         }
@@ -284,6 +293,8 @@ struct Playing {
 
 impl Playback for Playing {
     fn next_frame(&mut self) -> Result<Option<Vec<u8>>, EngineError> {
+        // Answers carry no number. Holding the lock from the request to its answer pairs them
+        // when several threads of the engine play the source.
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         self.line.tell(Told::Next(self.number));
         match answers.recv() {

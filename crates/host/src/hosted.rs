@@ -37,13 +37,15 @@ pub struct HostOptions {
     pub command: Box<dyn Fn() -> Command + Send + Sync>,
     /// The first message to such a process.
     pub open: Open,
-    /// What the operator promises of a command. `None`: the command is this executable, which knows more of a job than the
-    /// protocol tells, and whose planner already is the engine's.
+    /// What the operator's configuration promises for a command. `None`: the command is this
+    /// executable, which gets more of a job than the protocol carries and has the engine's own
+    /// planner.
     pub promises: Option<Promises>,
-    /// Devices, with a process for each. Empty: `processes`, which find their devices themselves.
+    /// Devices, one process for each. Empty: `processes` many, which choose their devices
+    /// themselves.
     pub devices: Vec<String>,
-    /// Maximum number of concurrent jobs, each in its own process with its own engine, unless `devices` says it. At
-    /// least 1.
+    /// Maximum number of concurrent jobs, each in its own process with its own engine, if
+    /// `devices` is empty. At least 1.
     pub processes: usize,
     /// Maximum time for an engine to open (to load its weights).
     pub open_limit: Duration,
@@ -76,10 +78,10 @@ pub struct HostedEngine {
     planner: Arc<dyn Planner>,
     options: HostOptions,
     seats: Seats,
-    /// Whether the log already says how a process is confined.
+    /// Whether the confinement was already logged.
     is_confinement_told: AtomicBool,
     remarks: Remarks,
-    /// Whether jobs come with messages and keys that no engine knows.
+    /// Whether jobs contain messages and keys that no engine knows.
     sends_unknowns: AtomicBool,
 }
 
@@ -102,12 +104,14 @@ impl HostedEngine {
         }
     }
 
-    /// Whether jobs come with messages and keys of a later version from now on, which an engine must skip.
+    /// Sets whether jobs contain messages and keys of a later protocol version, which an engine
+    /// must skip.
     pub fn send_unknowns(&self, are_sent: bool) {
         self.sends_unknowns.store(are_sent, Ordering::Relaxed);
     }
 
-    /// The gravest remark about a process since the last call: what the results of its jobs do not say.
+    /// The most severe misbehaviour of a process since the last call, which the results of its
+    /// jobs do not show.
     pub fn take_conduct(&self) -> Option<Conduct> {
         self.remarks.take()
     }
@@ -121,7 +125,8 @@ impl HostedEngine {
         self.start(device, &Control::default()).map(drop)
     }
 
-    /// Asks a process of the engine what it is and what it can do. The process opens the engine, and then ends.
+    /// Starts a process, opens the engine, and returns what it says it can do. The process then
+    /// exits.
     ///
     /// # Errors
     /// As [`HostedEngine::try_open`].
@@ -137,6 +142,8 @@ impl HostedEngine {
         let (mut command, confinement) =
             ((self.options.command)(), self.options.confinement.as_ref());
         if let Some(device) = device {
+            // Not only in `Open`: CUDA reads it when the library is loaded, which may precede
+            // any message.
             command.env("CUDA_VISIBLE_DEVICES", device);
         }
         let started = EngineProcess::start(name, command, confinement, Bounds::default());
@@ -159,11 +166,15 @@ impl HostedEngine {
         let mut memory =
             MemoryLimit::of(&process, self.options.memory_bytes_max, &self.options.clock);
         let mut rate = MessageRate::from_now(&self.options.clock);
+        // Loading weights may take minutes without a message, so memory and message limits apply
+        // from the first byte, before there is a job.
         while start.elapsed() < self.options.open_limit {
             memory.check()?;
             // Loading weights sends no progress; `open_limit` applies instead.
             control.report(Stage::Preparing, 0.0)?;
             let heard = process.listen(POLL_INTERVAL);
+            // Counted before it is interpreted, whatever it is: messages of unknown kinds cost
+            // as much.
             if matches!(heard, Heard::Told(_)) {
                 rate.count()?;
             }
@@ -199,7 +210,8 @@ impl HostedEngine {
         })
     }
 
-    /// Opens a process at this seat for its first job. `opened` counts those of all `processes`.
+    /// Opens a process at this seat ahead of its first job. `opened` counts the processes opened
+    /// so far, of `processes`.
     fn warm_seat(&self, seat: Seat<'_>, opened: &AtomicUsize, processes: usize, control: &Control) {
         let (engine, device) = (&self.planner.describe().name, seat.device().cloned());
         match self.start(device.as_ref(), control) {
@@ -219,7 +231,7 @@ impl HostedEngine {
         }
     }
 
-    /// The job as a process gets it.
+    /// The job as it is sent to a process.
     fn assignment<'a>(&self, job: &'a Job<'a>) -> Assignment<'a> {
         let promises = self.options.promises;
         Assignment {
@@ -231,7 +243,8 @@ impl HostedEngine {
         }
     }
 
-    /// Refuses an engine of another protocol, and one that cannot do what it should.
+    /// Refuses an engine with another major version of the protocol, or without the promised
+    /// features.
     fn judge(&self, hello: &Hello) -> Result<(), EngineError> {
         let (theirs, ours) = (hello.protocol, protocol::VERSION);
         if theirs.major != ours.major {
@@ -255,7 +268,7 @@ impl HostedEngine {
     }
 }
 
-/// The error for a process that does not keep to the protocol while it opens.
+/// The error for a process that breaks the protocol while it opens.
 fn misspoken(what: &str) -> EngineError {
     EngineError::Failed(format!("the engine cannot be used: {what}"))
 }
@@ -356,6 +369,7 @@ impl Engine for HostedEngine {
             }
         };
         let assignment = self.assignment(job);
+        // Declared outside the branch because the borrowed sink must live as long as the run.
         let mut on_grid;
         let sink: &mut dyn Sink = if assignment.is_own {
             sink
@@ -363,6 +377,8 @@ impl Engine for HostedEngine {
             on_grid = OnGrid::new(sink, job, assignment.clip);
             &mut on_grid
         };
+        // The process may have been started by another task, or by a warm-up: its log lines
+        // belong to this one now.
         ready.process.follow_caller();
         let run = Run {
             process: &ready.process,
@@ -382,6 +398,8 @@ impl Engine for HostedEngine {
                 ended
             }
             Ended::Unfit(ended) => {
+                // Kill the process before the seat is free again: the next one would find the
+                // device's memory taken.
                 drop(ready);
                 if let Err(error @ (EngineError::Crashed { .. } | EngineError::Broken(_))) = &ended
                 {
@@ -407,6 +425,8 @@ impl Engine for HostedEngine {
         let (processes, opened) = (seats.len(), AtomicUsize::new(0));
         tracing::info!(engine, processes, "warming up engine");
         thread::scope(|scope| {
+            // One thread for each seat: opening blocks for as long as the weights take to load,
+            // and devices load at the same time.
             for seat in seats {
                 let started = thread::Builder::new()
                     .name("engine-warm-up".to_owned())
@@ -420,11 +440,11 @@ impl Engine for HostedEngine {
         tracing::info!(engine, opened, processes, "engine warmed up");
     }
 
-    /// Ends the idle processes.
+    /// Ends all idle processes.
     fn unload(&self) {
         for ready in self.seats.take_idle() {
             let process_id = ready.process.id();
-            // Its drop waits for its end.
+            // Waits for the process to exit, so that its memory is free when this returns.
             drop(ready);
             let engine = &self.planner.describe().name;
             tracing::info!(engine, process_id, "idle engine process ended");
@@ -433,8 +453,10 @@ impl Engine for HostedEngine {
 }
 
 impl HostedEngine {
-    /// Closes the standard input of a process in the middle of `job`: at its first progress. Returns whether the process
-    /// and all of its group ended within `limit`; they are killed otherwise.
+    /// Closes the standard input of a process in the middle of `job`, at its first progress, and
+    /// returns whether it and its descendants exited within `limit`, as they must when the
+    /// service dies. Kills them otherwise. For `kinora engine check`; the service kills its
+    /// processes itself.
     ///
     /// # Errors
     /// If no process starts, it exits before, or `control` cancels.

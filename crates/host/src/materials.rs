@@ -8,7 +8,8 @@ use kinora_engine::{Clip, EngineError, Footage, Job, Materials, Picture, Sound};
 
 use crate::protocol::{EditHead, JobHead, OwnHead, Pixels, SourceHead};
 
-/// Everything in `job` except its bytes, with the `clip` that the engine renders; for an engine of this executable, what it knows beyond the protocol too.
+/// Everything in `job` except its bytes, with the `clip` that the engine renders; `is_own` adds
+/// what only engines of this executable get.
 pub(crate) fn head(job: &Job<'_>, clip: Clip, is_own: bool) -> JobHead {
     let size = |picture: &Picture| picture.size.into();
     let materials = job.materials;
@@ -47,6 +48,7 @@ pub(crate) fn head(job: &Job<'_>, clip: Clip, is_own: bool) -> JobHead {
 
 /// The bytes of all materials in order.
 pub(crate) fn bytes(materials: &Materials) -> impl Iterator<Item = Vec<u8>> + '_ {
+    // Messages carry no names: this order and that of `assemble` must agree.
     let frames = materials.first_frame.iter().chain(&materials.last_frame);
     let pictures = frames.chain(&materials.images);
     let pictures = pictures.map(|picture| picture.rgb.clone());

@@ -30,7 +30,8 @@ pub(crate) enum Order {
     Unreadable,
     /// Cancels the current job.
     Cancel,
-    /// A message of a later version, which today's engines must skip: for `kinora engine check`.
+    /// A message of a later version, which engines must skip; sent only by `kinora engine
+    /// check`.
     Unknown,
 }
 
@@ -65,11 +66,11 @@ pub(crate) enum Told {
     Close(u32),
     /// The engine failed to open, or the job has ended.
     Ended(Ending),
-    /// A message of a later version, which means nothing here.
+    /// A message of a later version; ignored.
     Unknown,
 }
 
-/// The failure codes that an engine can know; others are the service's to give.
+/// Failure codes that an engine may report; all others are reserved for the service.
 const CODES: [FailureCode; 4] = [
     FailureCode::ContentPolicy,
     FailureCode::GenerationFailed,
@@ -109,6 +110,9 @@ impl Ending {
             Self::Broken { message } => EngineError::Broken(cut(message)),
             Self::Failed { message, code } => {
                 let cause = cut(message);
+                // An engine may name any code, by mistake or malice. Codes that describe the
+                // service, such as `worker_lost`, would blame this machine for the engine's fault, so
+                // they become a plain failure.
                 let known = code.and_then(|code| FailureCode::from_code(&code));
                 match known.filter(|code| CODES.contains(code)) {
                     Some(code) => EngineError::Told { code, cause },
@@ -212,7 +216,7 @@ impl Message for Told {
     }
 }
 
-/// The beginning of a text of an engine, for the log.
+/// Shortens an engine's text for logs and errors.
 pub(crate) fn cut(text: String) -> String {
     match text.char_indices().nth(ENGINE_MESSAGE_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),

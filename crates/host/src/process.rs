@@ -23,7 +23,8 @@ use crate::message::{Order, Told};
 use crate::sandbox::{Confinement, clear_environment, order_devices_by_bus};
 use crate::wire::{Bounds, Message};
 
-/// Capacity of the queue of messages to the service: enough that neither side waits for the other.
+/// Capacity of the queue of messages to the service: one being handled and one ready, so that
+/// neither side waits for the other.
 const WAITING_MAX: usize = 2;
 /// The maximum that the system grants to any user (pipe(7), `pipe-max-size`).
 #[cfg(target_os = "linux")]
@@ -40,7 +41,7 @@ static STARTED: AtomicUsize = AtomicUsize::new(0);
 pub(crate) struct Process<O, T> {
     child: Child,
     orders: Sender<O>,
-    /// Numbers of orders queued and written so far.
+    /// Number of orders queued so far, and of those written to the pipe.
     queued: AtomicUsize,
     written: Arc<AtomicUsize>,
     told: Receiver<T>,
@@ -48,12 +49,13 @@ pub(crate) struct Process<O, T> {
     tail: Tail,
     job_span: JobSpan,
     oom_kills_before: Option<u64>,
-    /// The mark of all that a process started which is not confined to itself.
+    /// Mark of an unconfined process and its descendants; `None` if it is confined and can start
+    /// none.
     mark: Option<String>,
     is_reaped: bool,
 }
 
-/// The process of an engine.
+/// An engine process.
 pub(crate) type EngineProcess = Process<Order, Told>;
 
 /// The result of listening for a while.
@@ -84,7 +86,8 @@ impl<O: Message, T: Message> Process<O, T> {
             scratch.map(make_scratch).transpose()?;
             clear_environment(&mut command, scratch);
         }
-        // A confined process starts no others.
+        // A sandboxed process cannot start others, so only an unconfined command needs a mark by which
+        // to find descendants that have left its process group.
         let mark = confinement.is_none().then(|| {
             let (name, mark) = family::mark(STARTED.fetch_add(1, Ordering::Relaxed));
             command.env(name, &mark);
@@ -97,6 +100,11 @@ impl<O: Message, T: Message> Process<O, T> {
             .stderr(Stdio::piped());
         let oom_kills_before = family::oom_kills();
         let mut child = command.spawn()?;
+        // Two queues of different kinds. Orders are unbounded and written by a thread, because
+        // the caller must never block on a pipe that a hung process does not read: it could then
+        // neither cancel nor kill it. Messages are bounded, so an engine that renders faster
+        // than the encoder takes frames blocks on its own pipe instead of filling the service's
+        // memory.
         let (orders, ordered) = mpsc::channel();
         let (tell, told) = mpsc::sync_channel(WAITING_MAX);
         let (tail, job_span) = (Tail::default(), JobSpan::current());
@@ -137,13 +145,14 @@ impl<O: Message, T: Message> Process<O, T> {
         Ok(this)
     }
 
-    /// Lines of the log about this process are the caller's from now on.
+    /// Log lines about this process belong to the caller's span from now on.
     pub(crate) fn follow_caller(&self) {
         self.job_span.follow_caller();
     }
 
     /// Queues an order. If the process is gone, listening will say so.
     pub(crate) fn order(&self, order: O) {
+        // Counted before it is sent: `written` must never overtake `queued`.
         self.queued.fetch_add(1, Ordering::AcqRel);
         let _ = self.orders.send(order);
     }
@@ -159,13 +168,16 @@ impl<O: Message, T: Message> Process<O, T> {
         self.queued.load(Ordering::Acquire)
     }
 
-    /// Number of orders after the first `first` that it has not taken yet.
+    /// Number of orders after the first `first` that the process has not taken yet.
     pub(crate) fn untaken_after(&self, first: usize) -> usize {
+        // An order counts as taken once it is written to the pipe. The pipe of standard input
+        // keeps its default size (64 KiB on Linux), which is less than a frame, so a frame is
+        // written only while the process reads it.
         let taken = self.written.load(Ordering::Acquire);
         self.queued().saturating_sub(taken.max(first))
     }
 
-    /// Whether it has taken every order.
+    /// Whether the process has taken every order.
     pub(crate) fn has_taken_all(&self) -> bool {
         self.untaken_after(0) == 0
     }
@@ -192,14 +204,15 @@ impl<O: Message, T: Message> Process<O, T> {
         !self.has_exited()
     }
 
-    /// Whether it has exited. Leaves it unreaped, so that its number, and that of its group, stays its own.
+    /// Whether the process has exited. Does not reap it, so that its process id and group id are
+    /// not reused.
     fn has_exited(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let found = self.pid().map(|pid| waitid(WaitId::Pid(pid), options));
         !matches!(found, Some(Ok(None)))
     }
 
-    /// Memory of the process and, unless it is confined to itself, of all that it started.
+    /// Resident memory in bytes of the process and, if it is unconfined, of its descendants.
     pub(crate) fn resident_bytes(&self) -> Option<u64> {
         match self.mark {
             None => family::resident_bytes(self.child.id()),
@@ -225,6 +238,8 @@ impl<O: Message, T: Message> Process<O, T> {
     fn last_status(&mut self) -> Option<ExitStatus> {
         for _ in 0..EXIT_GRACE.as_millis() / EXIT_POLL_INTERVAL.as_millis() {
             if self.has_exited() {
+                // Kill before reaping: an unreaped leader keeps the id of its process group from
+                // being given to another process.
                 self.kill_family();
                 self.is_reaped = true;
                 return self.child.wait().ok();
@@ -243,6 +258,8 @@ impl<O: Message, T: Message> Process<O, T> {
         });
         #[cfg(not(unix))]
         let killed = status.is_some();
+        // The counter is the machine's, not the process's, so both signs are needed: SIGKILL,
+        // and a kill for lack of memory somewhere since this process started.
         killed && self.oom_kills_before < family::oom_kills()
     }
 }
@@ -252,7 +269,8 @@ impl<O, T> Process<O, T> {
         i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
     }
 
-    /// Ends the process and all that it started. Only before it is reaped: afterwards the numbers may be another's.
+    /// Kills the process and its descendants. Call it before reaping: afterwards the ids may
+    /// belong to others.
     fn kill_family(&mut self) {
         if let Some(mark) = &self.mark {
             family::end(self.child.id(), mark);
@@ -314,6 +332,9 @@ fn read_all<T: Message>(
     job_span: &JobSpan,
 ) {
     loop {
+        // After an invalid message the position in the stream is unknown, so reading cannot
+        // resume: the thread ends, its sender with it, and the listener sees the process as
+        // gone.
         match T::read(&mut from, bounds) {
             Ok(Some(told)) => {
                 if tell.send(told).is_err() {
@@ -352,6 +373,8 @@ impl Tail {
         let mut line = Vec::new();
         loop {
             line.clear();
+            // Native code may print progress bars without a line break for hours: read bounded pieces,
+            // so that a longer line counts as several.
             match from
                 .by_ref()
                 .take(LINE_BYTES_MAX)
@@ -389,7 +412,8 @@ impl Tail {
     }
 }
 
-/// A span that changes with the job. Clones share it.
+/// The span of the current job, shared by the threads that log for a process: they outlive a
+/// job, and each line must name the task that it belongs to.
 #[derive(Clone, Debug)]
 struct JobSpan(Arc<Mutex<Span>>);
 
@@ -399,13 +423,15 @@ impl JobSpan {
         Self(Arc::new(Mutex::new(Span::current())))
     }
 
-    /// From now on, the span of the caller. It stays after the job: its last lines may come late.
+    /// Switches to the caller's span. It stays set after the job, because its last lines may
+    /// arrive late.
     fn follow_caller(&self) {
         *self.lock() = Span::current();
     }
 
-    /// Writes a line of the log as one of the job.
+    /// Logs a line in the job's span.
     fn log(&self, line: impl FnOnce()) {
+        // Do not hold the lock while a subscriber formats and writes the line.
         let span = self.lock().clone();
         span.in_scope(line);
     }

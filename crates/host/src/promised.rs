@@ -1,10 +1,12 @@
-//! Whether an engine can do what the configuration promises of it.
+//! Compares what the configuration promises for an engine with what the engine says it can do. An
+//! engine that can do more is fine.
 
 use kinora_engine::Promises;
 
 use crate::protocol::Hello;
 
-/// What the engine denies, in words for its operator; `None`: it agrees.
+/// The first promise that the engine does not keep, as a sentence for its operator; `None` if it
+/// keeps all.
 pub(crate) fn denied(promises: Promises, hello: &Hello) -> Option<String> {
     let (ours, theirs) = (promises.grid, hello.frames);
     if promises.features.restricted_to(hello.features) != promises.features {
@@ -13,12 +15,16 @@ pub(crate) fn denied(promises: Promises, hello: &Hello) -> Option<String> {
             promises.features, hello.features
         ));
     }
+    // Likewise for sizes: multiples of 32 are also multiples of 16.
     if hello.size_multiple == 0 || ours.size_multiple % hello.size_multiple != 0 {
         return Some(format!(
             "describe.size_multiple is {}, and the engine renders multiples of {}",
             ours.size_multiple, hello.size_multiple
         ));
     }
+    // Every length that the configuration promises must be one that the engine renders. Example:
+    // promised 8 n + 1 is a subset of the engine's 4 n + 1, because 8 is a multiple of 4 and
+    // both offsets leave the remainder 1.
     let is_on_theirs = theirs.step > 0
         && ours.frame_step % theirs.step == 0
         && ours.frame_offset % theirs.step == theirs.offset % theirs.step

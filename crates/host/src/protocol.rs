@@ -9,11 +9,11 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-/// The version that this service speaks.
+/// Protocol version of this service.
 pub(crate) const VERSION: Version = Version { major: 1, minor: 1 };
 /// How long an engine may take to obey a cancel unless it asks for more.
 const YIELD_SECONDS: f64 = 1.5;
-/// The most that it can ask for.
+/// Maximum of that request.
 const YIELD_SECONDS_MAX: f64 = 30.0;
 
 /// No model has a coarser grid, and products with it do not overflow.
@@ -110,6 +110,8 @@ impl Default for FrameGrid {
 fn known_features<'de, D: Deserializer<'de>>(table: D) -> Result<Features, D::Error> {
     let known = serde_json::to_value(Features::default()).map_err(D::Error::custom)?;
     let mut features = Map::deserialize(table)?;
+    // `Features` refuses unknown fields, as the configuration needs; here they are dropped
+    // first.
     features.retain(|name, _| known.get(name).is_some());
     Features::deserialize(Value::Object(features)).map_err(D::Error::custom)
 }
@@ -123,7 +125,7 @@ const fn yield_seconds() -> f64 {
 }
 
 impl Hello {
-    /// That of this executable, whose planner already knows what the engine can do.
+    /// The hello of this executable, whose planner already knows what the engine can do.
     pub(crate) fn of_this_executable() -> Self {
         Self {
             protocol: VERSION,
@@ -137,7 +139,7 @@ impl Hello {
         }
     }
 
-    /// What the engine says of itself.
+    /// Converts to the public form, with values clamped to sane ranges.
     pub(crate) fn introduction(&self) -> Introduction {
         Introduction {
             sdk: self.sdk.clone(),
@@ -164,10 +166,10 @@ impl Hello {
     }
 }
 
-/// What an engine's process says of itself.
+/// An engine's description of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Introduction {
-    /// The package that speaks for it.
+    /// Package that implements the protocol, with its version.
     pub sdk: String,
     /// The engine's own name.
     pub name: String,
@@ -223,12 +225,12 @@ pub(crate) struct JobHead {
     /// A key of a later version, which today's engines must ignore: for `kinora engine check`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<bool>,
-    /// For an engine of this executable. No other gets it: it holds addresses of references.
+    /// Only for engines of this executable: it contains the URLs of references.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnHead>,
 }
 
-/// What engines of this executable know of a job beyond the protocol.
+/// Parts of a job that only engines of this executable get.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct OwnHead {
     pub spec: VideoSpec,
@@ -307,7 +309,7 @@ pub(crate) struct ClipHead {
     #[serde(flatten)]
     pub size: Pixels,
     pub fps: u32,
-    /// `None`: the engine decides, and no longer than `frames_max`.
+    /// `None`: the engine decides, up to `frames_max`.
     pub frames: Option<u32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frames_max: Option<u32>,
@@ -327,7 +329,7 @@ impl From<Clip> for ClipHead {
 }
 
 impl ClipHead {
-    /// The same, with a length that the engine decides.
+    /// This clip with a length that the engine decides.
     pub(crate) fn undecided(self) -> Self {
         Self {
             frames: None,
@@ -336,7 +338,7 @@ impl ClipHead {
         }
     }
 
-    /// The number of frames, or the most that there can be.
+    /// Number of frames, or its maximum.
     pub(crate) fn longest(self) -> u32 {
         self.frames.or(self.frames_max).unwrap_or(0)
     }
@@ -347,7 +349,7 @@ impl ClipHead {
         u32::try_from(pixels.checked_mul(3)?).ok()
     }
 
-    /// Bytes of a picture with sides `more` pixels longer.
+    /// Bytes of a frame whose sides are `more` pixels longer.
     pub(crate) fn larger_frame_bytes(self, more: u32) -> Option<u32> {
         let width = self.size.width.checked_add(more)?;
         let height = self.size.height.checked_add(more)?;
@@ -355,7 +357,7 @@ impl ClipHead {
         Self { size, ..self }.frame_bytes()
     }
 
-    /// Bytes of all its sound plus one second: engines end the sound with their last note.
+    /// Bytes of its sound plus one second, because engines let the last note end.
     pub(crate) fn sound_bytes(self) -> Option<u32> {
         if !self.audio {
             return Some(0);

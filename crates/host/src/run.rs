@@ -24,7 +24,7 @@ const PLAYS_MAX: u32 = 16;
 /// Maximum number of answers waiting to be taken: one in transit while the next is requested.
 const UNTAKEN_MAX: usize = 2;
 
-/// How a job ended, and whether its process can be reused.
+/// Outcome of a job, and whether its process can be reused.
 pub(crate) enum Ended {
     /// The process can take another job.
     Fit(Result<(), EngineError>),
@@ -36,7 +36,7 @@ pub(crate) enum Ended {
 
 pub(crate) struct Run<'a> {
     pub process: &'a EngineProcess,
-    /// How long it may take to obey a cancel.
+    /// How long the process may take to obey a cancel.
     pub yield_limit: Duration,
     pub assignment: Assignment<'a>,
     /// Number of orders up to the end of the assignment. They do not count as unanswered requests: an
@@ -56,7 +56,7 @@ impl<'a> Run<'a> {
         MemoryLimit::of(self.process, self.memory_bytes_max, self.clock)
     }
 
-    /// Follows the job to its end.
+    /// Runs the job to its end.
     pub(crate) fn run(mut self) -> Ended {
         let (mut playing, mut silence) = (Playing::default(), Silence::default());
         let mut memory = self.memory();
@@ -65,6 +65,8 @@ impl<'a> Run<'a> {
             MessageRate::from_now(self.clock),
         );
         loop {
+            // Checked once per message, not only in silence: an engine that sends frames without
+            // pause must not outrun a cancel or its time limit.
             if self.control.cancel.is_cancelled() {
                 return self.stop(EngineError::Cancelled);
             }
@@ -89,6 +91,9 @@ impl<'a> Run<'a> {
                         counted.and_then(|()| self.pass_on(told, &mut playing, &mut silence));
                     if let Err(error) = passed {
                         return match error {
+                            // The process itself misbehaved: kill it without asking. Any other
+                            // error (a full disk, a failing encoder) is ours, and the engine
+                            // gets the chance to stop cleanly and serve the next job.
                             EngineError::Crashed { .. } => Ended::Unfit(Err(error)),
                             error => self.stop(error),
                         };
@@ -104,6 +109,9 @@ impl<'a> Run<'a> {
         playing: &mut Playing,
         silence: &mut Silence,
     ) -> Result<(), EngineError> {
+        // Signs of life first. They count as progress only during a declared phase: otherwise an
+        // engine whose keep-alive thread runs on while its work hangs would never be stopped.
+        // Any message about the work itself ends the phase.
         match told {
             Told::Alive => {
                 return if silence.is_allowed() {
@@ -156,7 +164,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Counts a message as progress although it says no fraction: the run does not stand still.
+    /// Records progress for a message that states no fraction.
     fn note_progress(&self) -> Result<(), EngineError> {
         self.control.pass_on(self.control.progress.fraction())
     }
@@ -178,6 +186,8 @@ impl<'a> Run<'a> {
                     }
                     return self.ended(Err(because));
                 }
+                // An engine that waits for a frame of its source cannot see the cancel: answer,
+                // so that it returns from the wait.
                 Heard::Told(Told::Next(_)) if self.takes_answers() => {
                     self.process.order(Order::Unreadable);
                 }
@@ -199,7 +209,8 @@ impl<'a> Run<'a> {
 
     /// Decides whether the process can be reused after a job that it ended itself.
     fn ended(&self, result: Result<(), EngineError>) -> Ended {
-        // A process must release its memory before another one tries.
+        // Out of memory: allocators and GPU runtimes keep what they reserved, so only the end of the
+        // process frees it for the next attempt. Broken: the engine itself asked to be replaced.
         let must_end = matches!(
             result,
             Err(EngineError::OutOfMemory(_) | EngineError::Broken(_))
@@ -231,7 +242,9 @@ impl<'a> Run<'a> {
     }
 }
 
-/// A long silent part of the work that the engine declared: until it ends, to be alive is enough.
+/// A long silent phase declared by the engine, with its time limit: until it ends, keep-alive
+/// messages count as progress. Example: an engine that compiles kernels for 90 s declares a
+/// phase of 120 s, then sends only keep-alives until its first frame.
 #[derive(Default)]
 struct Silence(Option<(Stopwatch, Duration)>);
 
@@ -250,7 +263,7 @@ impl Silence {
     }
 }
 
-/// The error for behaviour that no proper engine shows; the process is killed.
+/// The error for a protocol violation; the process is killed.
 fn hostile(what: &str) -> EngineError {
     EngineError::Crashed {
         code: FailureCode::GenerationFailed,
@@ -293,16 +306,17 @@ impl Playing {
     }
 }
 
+/// A job as it is sent to an engine process: the head, then its materials.
 #[derive(Clone, Copy)]
 pub(crate) struct Assignment<'a> {
     pub job: &'a Job<'a>,
     /// The clip as the engine renders it.
     pub clip: Clip,
-    /// Whether the engine is one of this executable.
+    /// Whether the engine is built into this executable.
     pub is_own: bool,
     /// Whether the engine decides how many frames the clip has.
     pub is_undecided: bool,
-    /// Whether messages and keys of a later version come with it, which the engine must skip.
+    /// Whether to add messages and keys of a later protocol version, which the engine must skip.
     pub has_unknowns: bool,
 }
 
@@ -315,12 +329,16 @@ impl Assignment<'_> {
             head.clip = head.clip.undecided();
         }
         head.unknown = self.has_unknowns.then_some(true);
+        // Before the job is queued: the reader checks each frame's length against these limits,
+        // and the first frame may arrive at once.
         process.bounds().set_clip(head.clip);
         let order_unknown = || {
             if self.has_unknowns {
                 process.order(Order::Unknown);
             }
         };
+        // In `kinora engine check`: a message of a later version before, between and after the
+        // real ones, which an engine must skip wherever it appears.
         order_unknown();
         process.order(Order::Job(Box::new(head)));
         order_unknown();
@@ -335,10 +353,11 @@ impl Assignment<'_> {
 /// Time between checks.
 const CHECK_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Checks what a process and its group hold.
+/// Limit on the resident memory of an engine process and its descendants, from its start to its
+/// end.
 pub(crate) struct MemoryLimit<'a> {
     process: &'a EngineProcess,
-    /// In bytes, resident. `None`: limited only by the system.
+    /// Maximum resident bytes. `None`: limited only by the system.
     most: Option<u64>,
     checked: Stopwatch,
 }
@@ -356,7 +375,7 @@ impl<'a> MemoryLimit<'a> {
         }
     }
 
-    /// Checks, if it is time. After an error the process must be killed.
+    /// Checks the limit if the interval has passed. After an error the process must be killed.
     ///
     /// # Errors
     /// [`EngineError::Crashed`] with `out_of_memory`.
@@ -368,6 +387,9 @@ impl<'a> MemoryLimit<'a> {
             return Ok(());
         };
         self.checked.restart();
+        // Reading `/proc` for a whole process tree takes milliseconds, hence the interval. An
+        // engine can exceed the limit for up to 250 ms; the system's own limits guard against
+        // worse.
         match self.process.resident_bytes() {
             Some(held) if held > most => Err(EngineError::Crashed {
                 code: FailureCode::OutOfMemory,
@@ -378,6 +400,8 @@ impl<'a> MemoryLimit<'a> {
     }
 }
 
+/// Limit on the number of messages in one job, or while an engine opens: far more than any engine
+/// needs, and few enough that reading them costs the service little.
 pub(crate) struct MessageRate {
     told: u64,
     begun: Stopwatch,
@@ -397,6 +421,8 @@ impl MessageRate {
     /// [`EngineError::Crashed`] for one too many; the process must be killed.
     pub(crate) fn count(&mut self) -> Result<(), EngineError> {
         self.told += 1;
+        // A fixed allowance plus a rate: short bursts pass, and a job of an hour may send more
+        // than one of a second.
         let more = self.begun.elapsed().as_secs() * ENGINE_MESSAGES_PER_SECOND_MAX;
         if self.told > ENGINE_MESSAGES_MAX + more {
             return Err(EngineError::Crashed {
@@ -408,7 +434,9 @@ impl MessageRate {
     }
 }
 
-/// A remark about a process, in ascending order of weight.
+/// Misbehaviour of a process that the result of its job does not show, in ascending order of
+/// severity. The service does not mind (the next job starts a new process), but `kinora engine
+/// check` reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Conduct {
     /// A cancelled job ended as done: the work was over before the cancel took effect.
@@ -421,13 +449,14 @@ pub enum Conduct {
     IgnoredCancel,
 }
 
-/// The gravest remark since the last look.
+/// The most severe misbehaviour since the last call of `take`.
 #[derive(Debug, Default)]
 pub(crate) struct Remarks(Mutex<Option<Conduct>>);
 
 impl Remarks {
     fn note(&self, conduct: Conduct) {
         let mut gravest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // The variants are in ascending order of severity, and `None` is below all of them.
         *gravest = (*gravest).max(Some(conduct));
     }
 
@@ -437,7 +466,7 @@ impl Remarks {
     }
 }
 
-/// `clip` as the engine renders it.
+/// The clip that the engine renders for `clip`.
 pub(crate) fn rendered(clip: Clip, grid: Grid) -> Clip {
     Clip {
         size: grid.size(clip.size),
@@ -446,7 +475,8 @@ pub(crate) fn rendered(clip: Clip, grid: Grid) -> Clip {
     }
 }
 
-/// Takes rendered frames, and passes on those of the clip.
+/// Adapts an engine that renders on its own grid to the planned clip: crops its larger frames
+/// centrally, and drops those beyond the clip.
 pub(crate) struct OnGrid<'a> {
     sink: &'a mut dyn Sink,
     rendered: Clip,
@@ -484,6 +514,8 @@ impl Sink for OnGrid<'_> {
         if self.taken > 0 {
             return Err(hostile("it decided the length after the first frame"));
         }
+        // The engine decides on its own grid, which may exceed what the client asked for:
+        // recompute how many of those frames are delivered.
         self.rendered.frames = frames;
         self.keep = self.keep.at_most(frames);
         self.sink.decide(self.keep.count())
@@ -498,6 +530,8 @@ impl Sink for OnGrid<'_> {
         let Some(frame) = self.crop.cut(rgb, self.rendered.size) else {
             return Err(hostile("it sends a frame of another size"));
         };
+        // Rendered frames arrive in order, and so do the wanted ones, so one counter is enough.
+        // Example: 5 rendered frames spread over 3 delivered ones keep 0, 2 and 4.
         let wanted = self.keep.source(self.passed_on, self.rendered.frames);
         if self.passed_on < self.keep.count() && wanted == index {
             self.passed_on += 1;

@@ -18,6 +18,8 @@ pub(crate) use confinement::{clear_environment, order_devices_by_bus};
 /// Confines this process; call it on the main thread before starting others. Returns the parts that
 /// could not be applied, each described for an operator.
 pub(crate) fn lock_in(confinement: &Confinement) -> Vec<String> {
+    // Landlock and seccomp apply to the calling thread and to those that it starts later. A
+    // thread that a library started earlier would stay unconfined.
     let is_alone = is_single_threaded();
     let mut lacking = lock(confinement, Extent::Process);
     if !is_alone {

@@ -24,7 +24,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// The longest pause of one of several devices: each trial delays a task.
 const PAUSE_BESIDE_OTHERS_MAX: Duration = Duration::from_secs(300);
 
-/// A process whose engine is open.
+/// A process with an open engine.
 #[derive(Debug)]
 pub(crate) struct Ready {
     pub process: EngineProcess,
@@ -34,10 +34,10 @@ pub(crate) struct Ready {
 /// All seats of one engine.
 #[derive(Debug)]
 pub(crate) struct Seats {
-    /// `None` is a process that finds its device itself.
+    /// `None`: the process chooses its device.
     devices: Vec<Option<String>>,
     places: Arc<Places>,
-    /// The process of the last job, by place.
+    /// Idle processes, by place.
     idle: Mutex<Vec<Option<Ready>>>,
     freed: Condvar,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Seats {
 #[derive(Debug)]
 pub(crate) struct Seat<'a> {
     seats: &'a Seats,
-    /// Ends before the next caller is woken.
+    /// Ended before the next caller is woken.
     visit: Option<Visit>,
     index: usize,
 }
@@ -82,7 +82,7 @@ impl Seats {
         }
     }
 
-    /// The seats as places that can fail.
+    /// The places of the seats, which track failures.
     pub(crate) const fn places(&self) -> &Arc<Places> {
         &self.places
     }
@@ -98,6 +98,7 @@ impl Seats {
         loop {
             control.report(Stage::Preparing, 0.0)?;
             bury_dead(&mut idle);
+            // A seat with a living process is preferred: loading weights again may take minutes.
             let choice = self.places.choose(&Wish {
                 may: &|_| true,
                 prefers: &|index| idle[index].is_some(),
@@ -106,7 +107,7 @@ impl Seats {
             if let Choice::Take(visit) = choice {
                 let index = visit.index;
                 control.place.choose(&self.places, index);
-                // A replaced process ends here, after its lock.
+                // A process to be replaced is dropped below, after the lock: its drop waits for it to exit.
                 let found = idle[index].take();
                 drop(idle);
                 let ready = found.filter(|_| !visit.must_restart);
@@ -121,6 +122,7 @@ impl Seats {
                     ready,
                 ));
             }
+            // A timeout rather than a plain wait: a cancel and the end of a pause notify nobody.
             let waited = self.freed.wait_timeout(idle, POLL_INTERVAL);
             idle = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -174,6 +176,8 @@ fn bury_dead(idle: &mut [Option<Ready>]) {
 fn pause(failures: u32, max: Duration) -> Duration {
     match failures {
         0 | 1 => Duration::ZERO,
+        // 1 s, 2 s, 4 s, ... up to `max`. The bound on the exponent only prevents an overflow of
+        // the shift.
         more => PAUSE_FIRST.saturating_mul(1 << (more - 2).min(16)).min(max),
     }
 }
@@ -197,6 +201,7 @@ impl Seat<'_> {
 
 impl Drop for Seat<'_> {
     fn drop(&mut self) {
+        // In this order: a caller woken before the visit ends would still find the place taken.
         self.visit = None;
         self.seats.freed.notify_one();
     }

@@ -51,7 +51,7 @@ impl Bounds {
         self.preview.load(Ordering::Acquire)
     }
 
-    /// The limits for a trusted sender.
+    /// Limits for messages of the service, which is trusted.
     pub(crate) fn trusted() -> Self {
         let most = || AtomicU32::new(TRUSTED_BYTES_MAX);
         Self {
@@ -63,6 +63,8 @@ impl Bounds {
 }
 
 fn set(bound: &AtomicU32, bytes: u32) {
+    // Release, paired with Acquire in the reader's thread: an order queued after this call is
+    // never answered under older limits.
     bound.store(bytes.min(TRUSTED_BYTES_MAX), Ordering::Release);
 }
 
@@ -92,6 +94,7 @@ pub(crate) trait Message: Sized + Send + 'static {
     /// Reads the next message; `None` at a clean end of the stream.
     fn read(from: &mut impl Read, bounds: &Bounds) -> io::Result<Option<Self>> {
         loop {
+            // Unknown kinds are skipped, so the loop may read several messages for one result.
             let Some((kind, length)) = read_head(from)? else {
                 return Ok(None);
             };

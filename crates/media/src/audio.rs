@@ -62,7 +62,7 @@ impl AudioEncoder {
         })
     }
 
-    /// Takes interleaved samples, -1 to 1; samples beyond the picture's length are dropped.
+    /// Encodes interleaved samples, -1 to 1; samples beyond the picture's length are dropped.
     pub(crate) fn push(&mut self, pcm: &[f32]) -> Result<(), MediaError> {
         let channels = usize::from(self.config.channels);
         if !pcm.len().is_multiple_of(channels) {
@@ -70,12 +70,15 @@ impl AudioEncoder {
                 "a chunk is not a whole number of samples per channel",
             ));
         }
+        // Sound that is longer than the picture is cut here, before it costs encoding.
         let missing = usize::try_from(self.wanted - self.accepted).unwrap_or(usize::MAX);
         let taken = (pcm.len() / channels).min(missing);
         self.accepted += taken as u64;
         let packet_len = self.config.packet_samples as usize * channels;
         for chunk in pcm[..taken * channels].chunks(packet_len) {
             self.pending.extend(chunk.iter().map(|&sample| {
+                // A NaN from a model would spread through the codec's filters to all later
+                // samples.
                 if sample.is_finite() {
                     sample.clamp(-1.0, 1.0)
                 } else {
@@ -92,6 +95,9 @@ impl AudioEncoder {
     /// Pads with silence and flushes the encoder's delay.
     pub(crate) fn finish(mut self) -> Result<AudioTrack, MediaError> {
         let packet_len = self.config.packet_samples as usize * usize::from(self.config.channels);
+        // A decoder outputs `priming` samples before the first real one, and the edit list skips
+        // them, so the packets must cover both. Example: 48,000 samples and a priming of 312
+        // need ceil(48,312 / 960) = 51 Opus packets.
         let heard = self.wanted + u64::from(self.config.priming);
         let packets = heard.div_ceil(u64::from(self.config.packet_samples));
         let packets = usize::try_from(packets)
@@ -101,6 +107,8 @@ impl AudioEncoder {
         let limit = usize::try_from(silent)
             .unwrap_or(usize::MAX)
             .saturating_add(FLUSH_PACKETS_MAX);
+        // The encoder may hold back some packets. Feed silence until all have come out; the
+        // limit ends a broken encoder that returns nothing.
         for _ in 0..limit {
             if self.spool.len() >= packets {
                 break;
@@ -174,6 +182,7 @@ fn open_opus(
     let mut encoder = OpusEncoder::new(rate, usize::from(channels), Application::Audio)
         .map_err(|cause| MediaError::Audio(cause.to_string()))?;
     encoder.bitrate_bps = bitrate.cast_signed();
+    // 20 ms, the usual packet length: shorter ones cost bits, longer ones coarser seeking.
     let frame_samples = SAMPLE_RATE_HZ / 50;
     let config = AudioConfig {
         codec: CodecConfig::Opus,

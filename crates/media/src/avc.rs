@@ -47,6 +47,8 @@ pub(crate) struct AvcDecoder {
 impl AvcDecoder {
     /// `avcc` is the body of an `avcC` box; its pictures must measure `width` by `height`.
     pub(crate) fn new(avcc: &[u8], width: u32, height: u32) -> Result<Self, MediaError> {
+        // `AVCDecoderConfigurationRecord` (ISO/IEC 14496-15, 5.3.3.1): version, profile,
+        // compatibility and level, then the size of the length fields, then the parameter sets.
         let mut fields = Fields::new(avcc);
         let length_bytes = usize::from(fields.skip(4)?.u8()? & 3) + 1;
         let mut parameter_sets = Vec::new();
@@ -76,6 +78,7 @@ impl AvcDecoder {
 
     /// Maximum plausible size of a sample: twice the uncompressed picture, plus messages.
     pub(crate) fn sample_bytes_max(&self) -> u32 {
+        // A macroblock has 256 luma and 2 x 64 chroma samples: 384 bytes uncompressed.
         self.macroblocks * 384 * 2 + (64 << 10)
     }
 
@@ -164,6 +167,8 @@ fn check_sps(nal: &[u8], width: u32, height: u32) -> Result<u32, MediaError> {
         let shown = size(&sps);
         Ok::<_, MediaError>((sps, shown))
     })??;
+    // The container and the bit stream both state a size. A film in which they differ would
+    // allocate by one and decode by the other.
     if shown != (width as usize, height as usize) {
         return Err(WRONG_SIZE);
     }
@@ -173,6 +178,7 @@ fn check_sps(nal: &[u8], width: u32, height: u32) -> Result<u32, MediaError> {
         return unsupported("pictures above level 5.2");
     }
     let references = sps.max_num_ref_frames;
+    // These two numbers decide how much memory the decoder's reference pictures take.
     if references > DPB_FRAMES_MAX || references * macroblocks > DPB_MACROBLOCKS_MAX {
         return unsupported("more reference pictures than level 5.2 has");
     }
@@ -218,6 +224,9 @@ fn check_slice(nal: &[u8], slices_before: usize) -> Result<(), MediaError> {
 /// Appends `nal` in byte stream format (Rec. ITU-T H.264, annex B). A start code within it would
 /// smuggle in unchecked units.
 fn append_nal(stream: &mut Vec<u8>, nal: &[u8]) -> Result<(), MediaError> {
+    // Units of an MP4 sample are delimited by lengths, those of the decoder's input by start
+    // codes. A start code inside a unit would make the decoder see a unit that `decode` has not
+    // checked.
     if nal.windows(3).any(|bytes| bytes == START_CODE) {
         return Err(MediaError::Malformed("a start code lies within a unit"));
     }

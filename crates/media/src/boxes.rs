@@ -44,6 +44,7 @@ pub(crate) fn optional_child<'a>(
 fn split_box(bytes: &[u8]) -> Result<(Child<'_>, &[u8]), MediaError> {
     let mut fields = Fields::new(bytes);
     let (size, kind) = (fields.u32()?, fields.array()?);
+    // Size 0: to the end of the parent. Size 1: the size follows the kind, in 64 bits.
     let (header, size) = match size {
         0 => (8, bytes.len() as u64),
         1 => (16, fields.u64()?),

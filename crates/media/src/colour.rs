@@ -62,6 +62,8 @@ impl Coding {
         if !matches!(&kind, b"nclx" | b"nclc") {
             return Ok(coding);
         }
+        // 5 and 6 are the two spellings of BT.601. Primaries and transfer function, the four
+        // bytes before, do not change the conversion to RGB.
         if let 5 | 6 = fields.skip(4)?.u16()? {
             coding.matrix = YuvStandardMatrix::Bt601;
         }

@@ -41,6 +41,8 @@ pub fn defragment(path: &Path) -> Result<bool, MediaError> {
         offset += chunk.bytes;
     }
     let moov = index(&fragments.moov, &tracks, &offsets)?;
+    // In the same folder, so that the final rename is atomic: a crash leaves the old film or the
+    // new one.
     let mut target = NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     let mut to = BufWriter::new(target.as_file_mut());
     to.write_all(&[ftyp, moov, mdat].concat())?;
@@ -59,7 +61,7 @@ pub fn defragment(path: &Path) -> Result<bool, MediaError> {
     Ok(true)
 }
 
-/// A chunk, and whose it is.
+/// A chunk with its track.
 struct PlacedChunk {
     track: usize,
     /// Its place among the chunks of its track.
@@ -67,7 +69,8 @@ struct PlacedChunk {
     chunk: Chunk,
 }
 
-/// All chunks. Each must be within the media data, and none in another: otherwise a small file could become a large one.
+/// All chunks in file order. Each must lie within the media data, and none may overlap another:
+/// otherwise a small file could become a large one.
 fn chunks_in_file_order(
     tracks: &[FragmentedTrack<'_>],
     fragments: &Fragments,
@@ -82,6 +85,9 @@ fn chunks_in_file_order(
         }));
     }
     chunks.sort_by_key(|placed| placed.chunk.offset);
+    // Chunks are sorted by offset, so one comparison with the end of the previous one finds
+    // every overlap. Without this check a 1 MB file whose samples all point at the same megabyte
+    // would be rewritten as gigabytes.
     let mut free_from = 0;
     for PlacedChunk { chunk, .. } in &chunks {
         let end = chunk.offset + chunk.bytes;
@@ -105,6 +111,7 @@ fn chunks_in_file_order(
 /// The header of a box with the bytes of all chunks.
 fn mdat_header(chunks: &[PlacedChunk]) -> Vec<u8> {
     let bytes: u64 = chunks.iter().map(|placed| placed.chunk.bytes).sum();
+    // A box of 4 GiB or more states its size in 64 bits, in a header of 16 bytes.
     match u32::try_from(bytes + 8) {
         Ok(size) => [&size.to_be_bytes()[..], b"mdat"].concat(),
         Err(_) => [
@@ -130,6 +137,8 @@ fn index(
     offsets: &[Vec<u64>],
 ) -> Result<Vec<u8>, MediaError> {
     let timescale = timescale_of(child(moov, b"mvhd")?)?;
+    // Fragments state absolute decoding times. The film begins with its earliest track; the
+    // others get an empty edit of the difference.
     let begin = tracks.iter().filter(|track| !track.samples.is_empty());
     let begin = begin.map(|track| seconds(track.begins_at, track.timescale));
     let begin = begin.fold(f64::INFINITY, f64::min);
@@ -157,6 +166,7 @@ fn index(
                 let mvhd = with_duration(old, (16, 24), longest.unwrap_or(0))?;
                 body.extend(boxed(&kind, &mvhd)?);
             }
+            // `tracks_of_index` read the tracks in this same order.
             (b"trak", [track, ..]) => {
                 body.extend(boxed(&kind, &track.trak()?)?);
                 next.next();
@@ -212,7 +222,7 @@ struct TrackWriter<'a> {
 }
 
 impl TrackWriter<'_> {
-    /// The track's length in units of the movie's time scale, with what is before it.
+    /// The track's length in units of the movie's time scale, including the delay before it.
     fn movie_ticks(&self) -> u64 {
         let length = seconds(self.track.ticks(), self.track.timescale) + self.begins_after;
         (length * f64::from(self.movie_timescale)).round() as u64
@@ -264,6 +274,7 @@ impl TrackWriter<'_> {
         if entries.is_empty() && delay == 0 {
             return Ok(Vec::new());
         }
+        // With an edit list, only what it names is shown: name the whole track beside the delay.
         if entries.is_empty() {
             entries.push((0, 0, 0x0001_0000));
         }
@@ -338,17 +349,21 @@ impl TrackWriter<'_> {
         stsz.extend(samples.iter().flat_map(|sample| sample.bytes.to_be_bytes()));
         body.extend(boxed(b"stsz", &stsz)?);
         body.extend(boxed(b"stsc", &self.samples_of_chunks())?);
+        // Always 64-bit offsets: the index's size must not depend on their values, because they
+        // depend on its size.
         let mut co64 = table(0, self.offsets.len());
         co64.extend(self.offsets.iter().flat_map(|offset| offset.to_be_bytes()));
         body.extend(boxed(b"co64", &co64)?);
         Ok(body)
     }
 
-    /// The body of `stsc` (8.7.4): from which chunk on chunks have how many samples.
+    /// The body of `stsc` (8.7.4): runs of chunks with the same number of samples.
     fn samples_of_chunks(&self) -> Vec<u8> {
         let mut entries = Vec::new();
         let mut before = 0;
         for (number, chunk) in (1_u32..).zip(&self.track.chunks) {
+            // An entry is written only where the number changes: it holds for all following
+            // chunks.
             if chunk.samples != before {
                 before = chunk.samples;
                 entries.extend([number, chunk.samples, 1].map(u32::to_be_bytes).concat());

@@ -22,10 +22,10 @@ const SECONDS_GRID: f64 = 1.0;
 /// Grey level of the stills for a film that cannot be decoded here.
 const PLAIN: u8 = 0x30;
 
-/// What to do with a film whose pictures cannot be decoded here.
+/// Policy for a film whose pictures cannot be decoded here.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Undecodable {
-    /// Refuse it: nobody knows whether it plays.
+    /// Refuse it, because it may not play anywhere.
     #[default]
     Refuse,
     /// Accept it undecoded, with plain stills, if its index is valid.
@@ -69,6 +69,8 @@ pub fn examine(
     check_request(&info, asked)?;
     let format = clip_format(&info);
     format.validate()?;
+    // An operator may accept films whose codec features this decoder lacks (interlaced pictures,
+    // 10 bits). Their index has been checked either way; only the stills are missing then.
     let stills = match decoded(path, &format, go_on) {
         Err(MediaError::Decode(_) | MediaError::Malformed(_))
             if asked.undecodable == Undecodable::Keep =>
@@ -202,6 +204,8 @@ fn check_track(track: &Track<'_>, movie_timescale: u32) -> Result<(), MediaError
     // Reading the table has checked sizes, and that every chunk is within the media data.
     let table = track.table()?;
     let is_picture = &track.handler == b"vide";
+    // Before `check_times`, which expands the run-length coded tables: a few bytes may declare
+    // four billion samples.
     if table.samples() > if is_picture { FRAMES_MAX } else { SAMPLES_MAX } {
         return Err(MediaError::Malformed("a track has too many samples"));
     }
@@ -211,6 +215,7 @@ fn check_track(track: &Track<'_>, movie_timescale: u32) -> Result<(), MediaError
     let stated = Header::read(child(child(track.trak, b"mdia")?, b"mdhd")?)?;
     if let Some(duration) = stated.duration {
         let stated = duration as f64 / f64::from(track.timescale);
+        // Players show the stated length and seek by it.
         if (stated - seconds).abs() > SECONDS_OFF_MAX {
             return Err(MediaError::Malformed(
                 "a track's stated length does not match its samples",
@@ -268,6 +273,8 @@ fn check_edits(track: &Track<'_>, seconds: f64, movie_timescale: u32) -> Result<
             continue;
         }
         let from = from as f64 / f64::from(track.timescale);
+        // 16.16 fixed point: 0x0001_0000 is normal speed. Slow motion, freezes and reversed
+        // parts would make the film longer than its samples.
         if rate != 0x0001_0000 || from < 0.0 || from > seconds {
             return Err(WRONG);
         }

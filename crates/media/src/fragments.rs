@@ -10,7 +10,8 @@ use crate::format::FRAMES_MAX;
 use crate::movie::{MOOV_BYTES_MAX, TopBox, Track, read_body, top_level_up_to};
 use crate::sample_table::Sample;
 
-/// A fragment for each frame and each packet of sound of the longest film at the highest rate has fewer.
+/// Above the number of boxes of the longest film at the highest rate with a fragment for each
+/// frame and sound packet.
 const TOP_LEVEL_BOXES_MAX: usize = 16_384;
 /// Uncompressed sound of the longest film has fewer samples.
 const OTHER_SAMPLES_MAX: u32 = 1 << 20;
@@ -40,7 +41,7 @@ pub(crate) struct FragmentedTrack<'a> {
     pub trak: &'a [u8],
 }
 
-/// What a fragment's samples have unless it says otherwise (`trex`, 8.8.3; `tfhd`, 8.8.7).
+/// Default values for samples of a fragment (`trex`, 8.8.3; `tfhd`, 8.8.7).
 #[derive(Clone, Copy, Default)]
 struct Defaults {
     duration: u32,
@@ -57,7 +58,7 @@ pub(crate) struct Fragments {
 }
 
 struct Moof {
-    /// Where its box begins in the file.
+    /// File offset of its box.
     start: u64,
     body: Vec<u8>,
 }
@@ -71,7 +72,7 @@ impl Fragments {
         let boxes = match top_level_up_to(file, TOP_LEVEL_BOXES_MAX) {
             Ok(boxes) => boxes,
             Err(error @ MediaError::Io(_)) => return Err(error),
-            // Whoever examines the film says what is wrong.
+            // Not a film, or a broken one: the examination that follows says what is wrong.
             Err(_) => return Ok(None),
         };
         let first = |kind: &[u8; 4]| boxes.iter().find(|one| &one.kind == kind);
@@ -114,7 +115,8 @@ impl Fragments {
         };
         let mut tracks = tracks_of_index(&self.moov, mvex, &self.media)?;
         for Moof { start, body } in &self.moofs {
-            // Where the data of the first track begins, and then that of the next, unless they say where.
+            // Without explicit offsets, the first track's data begins at the fragment and each further
+            // track's data follows that of the one before.
             let mut data_at = *start;
             for entry in children(body) {
                 let (kind, traf) = entry?;
@@ -239,8 +241,8 @@ impl FragmentedTrack<'_> {
         Ok(())
     }
 
-    /// Adds the samples of a `traf` of the `moof` at `moof_at`; returns where their data ends. `data_at` is where it begins
-    /// if nothing says so.
+    /// Adds the samples of a `traf` in the `moof` at `moof_at`; returns the end of their data.
+    /// `data_at` is the start of the data if the boxes state none.
     fn take_fragment(
         &mut self,
         traf: &[u8],
@@ -250,11 +252,15 @@ impl FragmentedTrack<'_> {
         let mut tfhd = Fields::new(child(traf, b"tfhd")?);
         let flags = tfhd.u32()?;
         tfhd.skip(4)?;
+        // Offsets of the runs count from an explicit base, from the fragment's own box
+        // (`default-base-is-moof`), or from the end of the previous track's data (8.8.7.1).
         let base = match flags {
             flags if flags & 0x01 != 0 => tfhd.u64()?,
             flags if flags & 0x02_0000 != 0 => moof_at,
             _ => data_at,
         };
+        // The rewritten index has one sample description, so every sample must refer to the
+        // first.
         if flags & 0x02 != 0 && tfhd.u32()? != 1 {
             return Err(MediaError::Malformed("its samples are described twice"));
         }
@@ -292,6 +298,8 @@ impl FragmentedTrack<'_> {
         match self.samples.last_mut() {
             None => self.begins_at = time,
             Some(last) => {
+                // A gap between fragments (a lost segment, a variable rate) lengthens the last
+                // sample; a smaller time than its own start would need a negative duration.
                 let last_at = self.ends_at - u64::from(last.duration);
                 let duration = time.checked_sub(last_at).ok_or(WRONG)?;
                 last.duration = u32::try_from(duration).map_err(|_| WRONG)?;
@@ -301,7 +309,7 @@ impl FragmentedTrack<'_> {
         Ok(())
     }
 
-    /// Adds the samples of a `trun` (8.8.8); returns where their data ends.
+    /// Adds the samples of a `trun` (8.8.8); returns the end of their data.
     fn take_run(
         &mut self,
         trun: &[u8],
@@ -318,6 +326,8 @@ impl FragmentedTrack<'_> {
                 .checked_add_signed(fields.u32()?.cast_signed().into())
                 .ok_or(OUTSIDE)?,
         };
+        // Most files mark the first sample of a run as a sync sample this way, and give all
+        // others one default.
         let mut first_flags = match flags & 0x04 {
             0 => None,
             _ => Some(fields.u32()?),

@@ -53,6 +53,8 @@ impl FramePool {
     /// Waits for room and returns a buffer with arbitrary content; `None` once closed.
     pub(crate) fn acquire(self: &Arc<Self>) -> Option<Frame> {
         let mut state = self.lock();
+        // This wait is the back pressure on the engine: its next frame is taken once an encoder
+        // has finished one.
         while state.in_flight >= self.frames_max && !state.closed {
             state = self
                 .freed
@@ -65,6 +67,7 @@ impl FramePool {
         state.in_flight += 1;
         let bytes = state.free.pop();
         drop(state);
+        // Allocated and zeroed outside the lock.
         let bytes = bytes.unwrap_or_else(|| vec![0; self.width * self.height * 3 / 2]);
         Some(Frame {
             bytes,
@@ -110,6 +113,7 @@ impl Drop for Frame {
     fn drop(&mut self) {
         let mut state = self.pool.lock();
         state.in_flight -= 1;
+        // After a failure the buffers are freed, not pooled: nobody will ask for them.
         if !state.closed {
             state.free.push(std::mem::take(&mut self.bytes));
         }

@@ -18,7 +18,7 @@ pub(crate) const TOP_LEVEL_BOXES_MAX: usize = 64;
 /// A box of a file's top level.
 pub(crate) struct TopBox {
     pub kind: [u8; 4],
-    /// Where its header begins.
+    /// File offset of its header.
     pub start: u64,
     pub body: Range<u64>,
 }
@@ -38,6 +38,8 @@ impl Movie {
         for TopBox { kind, body, .. } in top_level(file)? {
             file_bytes = body.end;
             match &kind {
+                // Players disagree about which of two indexes counts, so a checked one might not
+                // be the one shown.
                 b"moov" if moov.is_some() => return Err(MediaError::Malformed("two indexes")),
                 b"moov" => moov = Some(read_body(file, &body)?),
                 b"mdat" => media.push(body),
@@ -76,7 +78,7 @@ pub(crate) fn top_level(file: &mut File) -> Result<Vec<TopBox>, MediaError> {
     top_level_up_to(file, TOP_LEVEL_BOXES_MAX)
 }
 
-/// The same of a file that may have so many boxes.
+/// Like `top_level`, with a limit on the number of boxes.
 pub(crate) fn top_level_up_to(
     file: &mut File,
     boxes_max: usize,
@@ -105,7 +107,7 @@ pub(crate) fn top_level_up_to(
     Ok(boxes)
 }
 
-/// What a file is that is no MP4, by its first bytes.
+/// Names the format of a file that is not MP4, by its first bytes.
 fn other_format(file: &mut File) -> Result<Option<&'static str>, MediaError> {
     let mut head = Vec::new();
     file.seek(SeekFrom::Start(0))?;
@@ -134,6 +136,8 @@ pub(crate) fn read_header(
     const CUT_OFF: MediaError = MediaError::Malformed("a box is cut off");
     let left = end - position;
     let mut header = [0; 16];
+    // Read both possible header sizes at once; near the end of the parent there is room for the
+    // short one only.
     let header_bytes = if left < 16 { 8 } else { 16 };
     if left < header_bytes {
         return Err(CUT_OFF);
@@ -161,6 +165,7 @@ pub(crate) fn read_body(file: &mut File, body: &Range<u64>) -> Result<Vec<u8>, M
     }
     file.seek(SeekFrom::Start(body.start))?;
     let mut content = Vec::new();
+    // Grows with the bytes that arrive: a stated size alone allocates nothing.
     file.take(bytes).read_to_end(&mut content)?;
     if content.len() as u64 != bytes {
         return Err(MediaError::Malformed("its index is cut off"));
@@ -236,6 +241,8 @@ impl<'a> Track<'a> {
             return Err(MediaError::Malformed(coding));
         }
         let mut fields = Fields::new(entry);
+        // `VisualSampleEntry` (ISO/IEC 14496-12, 12.1.3.2): 24 bytes before the size, 50 after
+        // it.
         fields.skip(24)?;
         let (width, height) = (u32::from(fields.u16()?), u32::from(fields.u16()?));
         let extensions = fields.skip(50)?.rest();

@@ -61,6 +61,8 @@ pub(crate) fn write(
     if moov.len() != moov_bytes {
         return Err(MediaError::Mux("the index changed its size".into()));
     }
+    // Hashed while written: the store needs the SHA-256, and reading the file again would double
+    // the I/O.
     let file = HashingWriter::new(File::create(path)?);
     let mut file = BufWriter::with_capacity(256 << 10, file);
     file.write_all(&head)?;
@@ -141,7 +143,10 @@ impl Interleaving {
         let (audio, packet_samples) = audio.map_or((&[][..], 1), |track| {
             (&track.spooled.sizes[..], track.config.packet_samples)
         });
+        // Picture first, then the sound of the same half second, so a player that reads front to
+        // back never buffers more than that.
         for half_second in 1u64.. {
+            // Rounded down, so odd rates alternate: 25 frames/s give 12, 13, 12, ... frames.
             let video_end = half_second * u64::from(format.fps) / 2;
             let video_end = usize::try_from(video_end)
                 .unwrap_or(usize::MAX)
@@ -357,6 +362,8 @@ impl Index<'_> {
             .interleaving
             .of(track)
             .map(|chunk| media_start + chunk.offset);
+        // The index is built twice, and its size must be the same both times: decide by the
+        // media data alone, and leave 256 MiB for the index in front of it.
         if self.interleaving.bytes < u64::from(u32::MAX) - (256 << 20) {
             let entries = offsets.map(|offset| offset as u32).collect();
             (Some(Stco { entries }), None)
@@ -394,6 +401,7 @@ fn packet_times(audio: &AudioTrack) -> Vec<SttsEntry> {
     let packet = audio.config.packet_samples;
     let full = (audio.spooled.sizes.len() as u32).saturating_sub(1);
     let all = audio.samples + u64::from(audio.config.priming);
+    // The stated duration of the last packet trims the padding at its end.
     let last = all.saturating_sub(u64::from(full) * u64::from(packet));
     let entries = [(full, packet), (1, u32::try_from(last).unwrap_or(packet))];
     let entries = entries.into_iter().filter(|(count, _)| *count > 0);
@@ -430,6 +438,7 @@ fn same_file() -> Dinf {
 /// How many packets a decoder needs before its output is correct: one for AAC, 80 ms for Opus
 /// (ISO/IEC 14496-12, 10.1; "Encapsulation of Opus in ISO Base Media File Format", 4.3.6.2).
 fn pre_roll(audio: &AudioTrack) -> (Sgpd, Sbgp) {
+    // Negative: that many packets before the one at which playback starts.
     let distance: i16 = match audio.config.codec {
         #[cfg(feature = "aac")]
         CodecConfig::Aac { .. } => -1,
@@ -538,6 +547,7 @@ fn audio_entry(track: &AudioTrack) -> Codec {
 fn bit_rates(sizes: &[u32], ticks: u32, timescale: u32) -> Btrt {
     let bits = |sizes: &[u32]| sizes.iter().copied().map(u64::from).sum::<u64>() * 8;
     let saturated = |bits: u64| u32::try_from(bits).unwrap_or(u32::MAX);
+    // Samples in about a second: 24 frames, or 46 AAC packets of 1,024 samples.
     let per_second = (timescale / ticks.max(1)).max(1) as usize;
     let duration = (sizes.len() as u64 * u64::from(ticks)).max(1);
     let mean = bits(sizes) * u64::from(timescale) / duration;

@@ -37,6 +37,7 @@ impl ProbeInfo {
         let mut has_audio = false;
         for track in movie.tracks() {
             let track = track?;
+            // Some muxers write an empty sound track for silent films.
             has_audio |= &track.handler == b"soun" && track.table()?.samples() > 0;
         }
         let picture = movie.picture_track()?;
@@ -84,6 +85,7 @@ pub fn check(info: &ProbeInfo, format: &ClipFormat) -> Result<(), Mismatch> {
         });
     }
     let expected = f64::from(format.frames) / fps;
+    // Half a frame: a duration with a frame too many or too few must not pass.
     if !within(info.duration_seconds, expected, 0.5 / fps) {
         return Err(Mismatch::Duration {
             expected,

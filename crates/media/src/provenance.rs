@@ -96,6 +96,7 @@ impl Provenance {
         };
         let (model, engine) = (&*self.model, &*self.engine);
         set("Iptc4xmpExt:DigitalSourceType", self.source.uri());
+        // The IPTC defines these two for AI systems only.
         if self.source.is_trained() {
             set("Iptc4xmpExt:AISystemUsed", model);
             set("Iptc4xmpExt:AISystemVersionUsed", engine);
@@ -161,12 +162,12 @@ pub trait Sealer: Send + Sync + fmt::Debug {
     fn seal(&self, path: &Path, provenance: &Provenance) -> Result<Sealed, MediaError>;
 }
 
-/// What became of a film that was to be sealed.
+/// Outcome of sealing a film.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sealed {
     /// It is sealed.
     Done,
-    /// It is as it was; why.
+    /// The film is unchanged, for this reason.
     Not(String),
 }
 

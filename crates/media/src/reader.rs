@@ -60,6 +60,8 @@ impl VideoReader {
         }
         let decoder = AvcDecoder::new(entry.avcc, entry.width, entry.height)?;
         let locations = table.locations()?;
+        // The buffer for a sample is allocated by the index's word, so refuse what no picture
+        // needs.
         let bytes_max = decoder.sample_bytes_max();
         if locations.iter().any(|location| location.bytes > bytes_max) {
             return Err(MediaError::Malformed("a sample exceeds its picture"));
@@ -67,6 +69,8 @@ impl VideoReader {
         let order = match table.presentation_ranks()? {
             None => Order::AsDecoded,
             Some(ranks) => {
+                // The number of decoded pictures in memory at once, known from the index before
+                // anything is decoded.
                 if waiting_max(&ranks) > decoder.waiting_max() {
                     return Err(MediaError::Malformed(
                         "its pictures are too far out of order",
@@ -119,6 +123,7 @@ impl VideoReader {
             let (rank, frame) = self.decode_next()?;
             self.waiting.insert(rank, frame);
         };
+        // Converted only when shown: waiting pictures take half the memory as I420.
         let rgb = guarded(|| colour::i420_to_rgb(&frame, self.coding))??;
         self.returned += 1;
         Ok(Some(rgb))

@@ -94,6 +94,7 @@ impl Recorder {
                 actual: self.pushed + 1,
             });
         }
+        // Before the wait for a free picture: scaling for the stills overlaps with the encoders.
         self.stills.sample(self.pushed, rgb)?;
         let mut frame = self.video.next_frame()?;
         rgb_to_i420(rgb, &self.format, &mut frame)?;
@@ -130,8 +131,11 @@ impl Recorder {
         }
         let audio = self.audio.map(AudioEncoder::finish).transpose()?;
         let video = self.video.finish()?;
+        // From here on the path exists; every early return must remove it.
         let unfinished = RemoveOnDrop(Some(&self.path));
         let written = mux::write(&self.path, &self.format, video, audio, packet.as_deref())?;
+        // Read our own file back: a muxer or encoder fault must fail this attempt, not surprise
+        // a player.
         let info = probe(&self.path)?;
         check(&info, &self.format).map_err(|mismatch| MediaError::Mux(mismatch.to_string()))?;
         unfinished.keep();

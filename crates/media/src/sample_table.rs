@@ -135,6 +135,7 @@ impl<'a> SampleTable<'a> {
             return Ok(None);
         }
         let mut shown: Vec<u32> = (0..self.samples()).collect();
+        // Stable, so that equal times keep decoding order.
         shown.sort_by_key(|sample| times[*sample as usize]);
         let mut ranks = vec![0; shown.len()];
         for (rank, sample) in (0..).zip(shown) {
@@ -223,6 +224,9 @@ impl<'a> SampleTable<'a> {
         let mut runs = Fields::new(child(self.stbl, b"stsc")?);
         let mut runs_left = runs.skip(4)?.u32()?;
         let mut next = read_run(&mut runs, &mut runs_left)?;
+        // `stsc` is a run-length coded map from chunks to samples per chunk: an entry holds
+        // until the next one's first chunk. Work is linear in the chunks because `sizes.sum`
+        // adds a slice without copying it.
         let (mut per_chunk, mut placed) = (0, 0);
         for chunk in 1..=chunks {
             if let Some((first_chunk, samples)) = next
@@ -267,6 +271,8 @@ impl<'a> Sizes<'a> {
     fn read(stsz: &'a [u8]) -> Result<Self, MediaError> {
         let mut fields = Fields::new(stsz);
         let (same, samples) = (fields.skip(4)?.u32()?, fields.u32()?);
+        // One size for all samples takes no bytes per sample, so `samples` is then bounded only
+        // by the callers' limits.
         let bytes = if same == 0 { samples as usize * 4 } else { 0 };
         let each = fields
             .rest()

@@ -21,6 +21,7 @@ pub(crate) struct SpooledTrack {
 impl Spool {
     /// Opens an unnamed file in `folder`, on the same disk as the result.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
+        // Unlinked from the start: the system frees it even if the process is killed.
         let file = BufWriter::with_capacity(256 << 10, tempfile::tempfile_in(folder)?);
         Ok(Self {
             file,

@@ -43,6 +43,8 @@ struct Sheet {
 
 impl Stills {
     pub(crate) fn new(format: &ClipFormat) -> Self {
+        // The smallest square grid that holds all cells: 25 from 25 frames on, fewer for shorter
+        // clips (5 frames: 3 columns, 2 rows).
         let cells = format.frames.min(GRID_SIDE_MAX * GRID_SIDE_MAX);
         let columns = (1..GRID_SIDE_MAX).find(|side| side * side >= cells);
         let columns = columns.unwrap_or(GRID_SIDE_MAX);
@@ -79,6 +81,7 @@ impl Stills {
 
     /// The frame in the middle of this cell's share of the clip.
     fn cell_frame(&self, cell: u32) -> u32 {
+        // (cell + 1/2) / cells of the clip, in integers.
         let middle = (2 * u64::from(cell) + 1) * u64::from(self.format.frames);
         (middle / (2 * u64::from(self.sheet.cells))) as u32
     }

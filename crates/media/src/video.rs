@@ -67,6 +67,8 @@ struct RunPlan {
 
 impl RunPlan {
     fn new(format: &ClipFormat) -> Self {
+        // A run's pictures are held uncompressed only until they are encoded, but while one
+        // thread works on a run the caller fills the next.
         let by_memory = IN_FLIGHT_BYTES_MAX / 2 / i420_bytes(format.width, format.height);
         let by_memory = u32::try_from(by_memory).unwrap_or(u32::MAX);
         // At least 2: neighbouring IDR pictures of separate encoders would carry the same
@@ -148,6 +150,7 @@ impl VideoEncoder {
                 length,
                 frames,
             };
+            // A thread gets the run before its frames exist and encodes them as they arrive.
             let runs = self.runs.as_ref().ok_or(MediaError::WorkerLost)?;
             runs.send(run).map_err(|_| self.shared.take_error())?;
             self.current = Some(sender);
@@ -181,6 +184,8 @@ impl VideoEncoder {
     }
 
     fn join(&mut self) {
+        // Closing both channels ends the threads: first the current run's frames, then the queue
+        // of runs.
         self.current = None;
         self.runs = None;
         for thread in self.threads.drain(..) {
@@ -234,6 +239,8 @@ impl Shared {
                 "runs differ in their parameter sets".into(),
             ));
         }
+        // Runs finish in any order but are spooled in the clip's order, so a later one waits in
+        // memory, compressed.
         output.waiting.insert(index, run);
         while let Some(run) = output.waiting.remove(&output.next_run) {
             if let Some(spool) = &mut output.spool {
@@ -246,6 +253,7 @@ impl Shared {
 
     /// Stores the first error and wakes the caller.
     fn fail(&self, error: MediaError) {
+        // The first error is the cause; later ones are usually its consequences.
         self.lock().error.get_or_insert(error);
         self.stopped.store(true, Ordering::Relaxed);
         self.pool.close();
@@ -324,6 +332,7 @@ fn encode_run(
     stopped: &AtomicBool,
 ) -> Result<Option<EncodedRun>, MediaError> {
     let mut trial = Vec::new();
+    // The first pictures are kept, so that they can be encoded again with another quantiser.
     while (trial.len() as u32) < TRIAL_FRAMES.min(length) {
         let Ok(frame) = frames.recv() else {
             return Ok(None);
@@ -360,6 +369,8 @@ fn settle(
     }
     let (mut too_low, mut enough) = (asked, config.qp_max);
     let mut best = None;
+    // At most four trials for a range of 16. The choice depends only on this run's pictures, so
+    // it is the same on every machine and with any number of threads.
     while enough - too_low > QP_STEP {
         if stopped.load(Ordering::Relaxed) {
             return Ok(None);

@@ -47,10 +47,13 @@ impl Pool {
         let Some(places) = self.places.clone() else {
             return Ok(work());
         };
+        // The permit moves into the blocking closure: if this future is dropped, the thread is
+        // still busy, and so is its place.
         let place = places.acquire_owned().await;
         let span = tracing::Span::current();
         let done = tokio::task::spawn_blocking(move || {
             let _place = place;
+            // Spans belong to threads: without this, the work's log lines would lose their task.
             span.in_scope(work)
         });
         done.await.map_err(io::Error::other)

@@ -46,6 +46,7 @@ pub struct ProcessKind {
 impl ProcessKind {
     /// What a confined command may access.
     fn files(&self) -> ProgramFiles {
+        // The program itself must be readable to be executed.
         let program = self.command.first().map(PathBuf::from);
         let own = self.working_folder.iter().cloned();
         ProgramFiles {
@@ -156,6 +157,7 @@ fn json(value: &toml::Value) -> serde_json::Value {
         toml::Value::Integer(number) => (*number).into(),
         toml::Value::Float(number) => (*number).into(),
         toml::Value::Boolean(is_true) => (*is_true).into(),
+        // JSON has no dates.
         toml::Value::Datetime(date) => date.to_string().into(),
         toml::Value::Array(values) => values.iter().map(json).collect(),
         toml::Value::Table(table) => {

@@ -86,6 +86,8 @@ impl Planner for PromisedPlanner {
                 fps,
                 frames: match seconds {
                     Seconds::Fixed(seconds) => seconds.saturating_mul(fps),
+                    // The engine decides while it works; plan (and reserve) for the longest
+                    // allowed clip.
                     Seconds::Auto => SECONDS_MAX * fps,
                 },
                 audio: spec.generate_audio,

@@ -46,6 +46,8 @@ impl Scratch {
             name,
             lock: Mutex::new(None),
         };
+        // Held until the end of this function: between the creation of a lock file and its
+        // locking, another process would take the new owner for dead.
         let _folders = scratch.lock_folders()?;
         for owner in owners(parent)? {
             if let Err(error) = remove_abandoned(parent, &owner) {
@@ -172,6 +174,7 @@ fn remove_abandoned(parent: &Path, owner: &str) -> io::Result<()> {
         match file.try_lock() {
             Ok(()) => return remove(parent, owner),
             Err(TryLockError::WouldBlock) => return Ok(()),
+            // This kind of open file cannot be locked on this file system; try the other one.
             Err(TryLockError::Error(_)) => {}
         }
     }

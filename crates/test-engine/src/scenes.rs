@@ -87,6 +87,7 @@ impl Scenes {
         match &mut self.course {
             Course::Bars => Ok(&self.bars),
             Course::Pictures { pictures, frames } => {
+                // Equal shares of the clip: picture 0 for the first part, and so on.
                 let place = u64::from(number) * pictures.len() as u64 / u64::from(*frames);
                 Ok(pictures[place as usize].as_ref().unwrap_or(&self.bars))
             }
@@ -98,6 +99,7 @@ impl Scenes {
                 let ended = || EngineError::Failed("the source is too short".to_owned());
                 *mixed = source.next_frame()?.ok_or_else(ended)?;
                 for (own, bar) in mixed.iter_mut().zip(&self.bars) {
+                    // Fixed point with 8 fractional bits: 255 x 256 still fits 16 bits.
                     let sum = u16::from(*own) * (256 - *weight) + u16::from(*bar) * *weight;
                     *own = (sum >> 8) as u8;
                 }
@@ -120,6 +122,8 @@ fn colours(job: &Job<'_>) -> [[u8; 3]; BARS] {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     [(); BARS].map(|()| {
+        // A linear congruential generator with the multiplier of Knuth's MMIX; its high bits are
+        // the good ones.
         hash = hash.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let [.., red, green, blue, _] = hash.to_le_bytes();
         [red, green, blue]

@@ -101,6 +101,8 @@ impl Exporter {
         loop {
             tokio::select! {
                 biased;
+                // Closing refuses new spans but leaves those in the queue, which the next turns
+                // send.
                 () = stop.cancelled(), if !self.spans.is_closed() => {
                     self.spans.close();
                     continue;
@@ -109,12 +111,15 @@ impl Exporter {
                     return;
                 }
             }
+            // A task's spans end close together: waiting a second sends them in one request, and
+            // delays nobody but the reader of the trace.
             if batch.len() < BATCH_MAX {
                 tokio::select! {
                     biased;
                     () = stop.cancelled() => {}
                     () = tokio::time::sleep(GATHER) => {}
                 }
+                // Only what is in the queue already: `recv_many` would wait for more.
                 let further = std::iter::from_fn(|| self.spans.try_recv().ok());
                 batch.extend(further.take(BATCH_MAX - batch.len()));
             }
@@ -136,6 +141,8 @@ impl Exporter {
                 Err(error) => error,
             };
             self.note_failure(&error);
+            // 1, 2, 4, 8 and 16 s: about half a minute in all. Meanwhile the queue fills, and
+            // its excess is dropped and counted.
             if !error.is_transient() || pause > LAST_PAUSE || stop.is_cancelled() {
                 return Err(error);
             }

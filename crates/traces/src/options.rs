@@ -65,6 +65,7 @@ impl Options {
     pub(crate) fn header_map(&self) -> Result<HeaderMap, OptionsError> {
         let mut headers = HeaderMap::new();
         let parts = self.headers.split([',', '\n']).map(str::trim);
+        // Errors name the position of a header, because its text may be a secret.
         for (part, number) in parts.filter(|part| !part.is_empty()).zip(1..) {
             let (name, value) = header(part).ok_or(OptionsError::Header(number))?;
             headers.append(name, value);

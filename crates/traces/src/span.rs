@@ -75,6 +75,7 @@ impl Span {
 impl Drop for Span {
     fn drop(&mut self) {
         if let Some((shared, mut record)) = self.0.take() {
+            // The wall clock may have been set back meanwhile.
             record.ended_ms = shared.clock.now_ms().max(record.begun_ms);
             shared.keep(*record);
         }
@@ -177,7 +178,7 @@ pub(crate) struct Shared {
     ratio: f64,
     ids: AtomicU64,
     queue: mpsc::Sender<Record>,
-    /// Number of spans that found no room since the last query.
+    /// Number of spans dropped for lack of room since the last reset.
     pub lost: AtomicU64,
 }
 
@@ -201,6 +202,7 @@ impl Shared {
 
     /// Queues a finished span, or drops it.
     pub(crate) fn keep(&self, record: Record) {
+        // Never waits: the work that a span describes must not depend on the collector.
         if self.queue.try_send(record).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
             counter!("kinora_spans_total", "outcome" => "dropped").increment(1);
@@ -209,6 +211,8 @@ impl Shared {
 
     /// A new id: the numbers of SplitMix64 repeat only after all 2^64.
     fn id(&self) -> NonZeroU64 {
+        // The counter visits every number once, because the increment is odd; the mixing is a
+        // bijection, so ids of a process never repeat.
         let mut mixed = self
             .ids
             .fetch_add(GOLDEN, Ordering::Relaxed)
@@ -221,6 +225,7 @@ impl Shared {
     /// Whether the trace with this number is recorded; depends on its low half, which is random.
     pub(crate) fn samples(&self, trace: NonZeroU128) -> bool {
         let low = trace.get() as u64;
+        // The same decision in every process that sees the task, without communication.
         (low as f64) < self.ratio * 2_f64.powi(64)
     }
 

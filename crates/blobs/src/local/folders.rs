@@ -19,7 +19,7 @@ use super::publish::{Staged, sync_folder};
 pub(super) struct Folders {
     /// The published files.
     pub objects: PathBuf,
-    /// Held during a probe: all probes use the same file name.
+    /// Held during a probe, because all probes of a process use the same file name.
     pub probing: Mutex<()>,
     /// `None` for a store opened only to read, list and delete.
     opened: Option<Opened>,
@@ -31,7 +31,7 @@ struct Opened {
     staging: Scratch,
     /// The number of the next staged file.
     next: AtomicU64,
-    /// The device changes when the volume of the results is unmounted.
+    /// Device of the root at the opening; it differs while the volume is not mounted.
     device: u64,
     /// Shared by all processes that have the store open. Earlier versions lock it exclusively, and
     /// would empty the staging folder under this one.
@@ -52,6 +52,8 @@ impl Folders {
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         let mut folders = Self::at(root);
         kinora_durable::make_folder(&folders.objects)?;
+        // A lock on the folder itself: it needs no file of its own, and disappears with the
+        // process however that dies.
         let lock = File::open(root)?;
         if let Err(TryLockError::WouldBlock) = lock.try_lock_shared() {
             return Err(io::Error::other(
@@ -66,6 +68,7 @@ impl Folders {
             device: lock.metadata()?.dev(),
             _lock: lock,
         });
+        // Makes the names of both folders durable before the first blob relies on them.
         sync_folder(root)?;
         Ok(folders)
     }
@@ -77,6 +80,9 @@ impl Folders {
             return Ok(());
         };
         let mut nearest = self.objects.ancestors();
+        // After an unmount the mount point is an empty folder of the disk below, so a missing
+        // blob proves nothing: compare the device of the nearest existing folder with the one at
+        // the opening.
         match nearest.find_map(|folder| fs::metadata(folder).ok()) {
             Some(found) if found.dev() == opened.device => Ok(()),
             _ => Err(io::Error::other(
@@ -103,6 +109,9 @@ impl Folders {
         let opened =
             opened.ok_or_else(|| io::Error::other("the blob store is open for reading only"))?;
         self.check_mounted()?;
+        // A cleaner of temporary files may have removed the folder. Only after the check above:
+        // otherwise the store would be created on the wrong disk, and hidden again by the next
+        // mount.
         if !self.objects.try_exists()? {
             kinora_durable::make_folder(&self.objects)?;
             log_missing(&self.objects);

@@ -118,6 +118,8 @@ impl BlobStore for LocalBlobs {
         blocking(&self.reading, move || match fs::metadata(path) {
             Ok(data) if data.is_file() => Ok(Some(data.len())),
             Ok(_) => Ok(None),
+            // An unmounted volume looks like an empty store: "unknown key" would make callers treat
+            // stored results as lost.
             Err(error) if is_absent(&error) => Ok(folders.check_mounted().map(|()| None)?),
             Err(error) => Err(error.into()),
         })

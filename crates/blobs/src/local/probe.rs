@@ -28,6 +28,7 @@ pub(super) fn probe(folders: &Folders) -> io::Result<()> {
     // An earlier probe may have failed to remove its files.
     remove(&staged)?;
     remove(&named)?;
+    // Remove both names whatever happened, and report the first error.
     let put = put(&staged, &named, &folders.objects);
     let removed = remove(&named).and(remove(&staged));
     put.and(removed)
@@ -48,6 +49,7 @@ fn try_remove_leftovers(folders: &Folders) -> io::Result<()> {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         let is_left = match name.strip_prefix(PREFIX) {
+            // Another live process may be in the middle of its probe.
             Some(owner) => !kinora_scratch::is_occupied(shared, owner),
             None => name == NAME,
         };
@@ -59,6 +61,7 @@ fn try_remove_leftovers(folders: &Folders) -> io::Result<()> {
 }
 
 fn put(staged: &Path, named: &Path, objects: &Path) -> io::Result<()> {
+    // 251 is prime, so a shifted or repeated block does not read back as equal.
     let bytes: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
     let mut file = File::create_new(staged)?;
     file.write_all(&bytes)?;

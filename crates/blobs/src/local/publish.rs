@@ -48,6 +48,8 @@ pub(super) fn stage(file: &StoredFile, from: &Path, staged: &Staged) -> io::Resu
     if !found.is_file() || found.len() != file.bytes {
         return Err(not_as_measured());
     }
+    // A link takes no space and no time, and the staged name keeps the bytes if the owner
+    // removes its file meanwhile.
     if fs::hard_link(from, staged.path()).is_ok() {
         return Ok(());
     }
@@ -68,7 +70,10 @@ fn not_as_measured() -> io::Error {
 
 /// Publishes a staged file as `objects/key`: synced, linked, folders synced.
 pub(super) fn publish(objects: &Path, file: &StoredFile, staged: &Staged) -> Result<(), BlobError> {
-    // Bytes first, then the name: a name that survives a crash never points to a torn file.
+    // The order that makes a blob appear whole or not at all: sync the bytes, link the name, sync the
+    // folders. A name that survives a power cut then never points to a torn file, and a caller that
+    // gets `Ok` knows that both are on disk. Example of the reverse order: with the link first, a crash
+    // between the two leaves a video of zeros under a key that no put will ever replace.
     File::open(staged.path())?.sync_all()?;
     kinora_crash::point("blobs.synced");
     let path = objects.join(&file.key);
@@ -83,6 +88,8 @@ pub(super) fn publish(objects: &Path, file: &StoredFile, staged: &Staged) -> Res
     };
     kinora_crash::point("blobs.linked");
     if let Err(error) = sync_upwards(objects, &path) {
+        // The caller will be told that the put failed, so the name must not stay. A name that
+        // was there before belongs to an earlier put.
         if is_new {
             let _ = fs::remove_file(&path);
         }
@@ -99,6 +106,8 @@ pub(super) fn remove(objects: &Path, path: &Path) -> Result<(), BlobError> {
         Err(error) if is_absent(&error) || path.is_dir() => return Ok(()),
         Err(error) => return Err(error.into()),
     }
+    // Best effort, from the inside out: stops at the first folder that is not empty, or that a
+    // concurrent put has just filled.
     for folder in path
         .ancestors()
         .skip(1)
@@ -108,6 +117,7 @@ pub(super) fn remove(objects: &Path, path: &Path) -> Result<(), BlobError> {
             break;
         }
     }
+    // Sync the nearest folder that still exists, which holds the entry that was removed last.
     for folder in path.ancestors().skip(1) {
         match sync_folder(folder) {
             Err(error) if is_absent(&error) => {}
@@ -139,6 +149,7 @@ fn has(path: &Path, wanted: &StoredFile) -> io::Result<bool> {
     if !data.is_file() || data.len() != wanted.bytes || measure(&mut file)?.1 != wanted.sha256 {
         return Ok(false);
     }
+    // The earlier put may have died between its link and its sync.
     file.sync_all()?;
     Ok(true)
 }
@@ -148,6 +159,7 @@ fn link(from: &Path, to: &Path) -> io::Result<()> {
     let folder = to.parent().unwrap_or(to);
     let mut last = ErrorKind::NotFound.into();
     for _ in 0..FOLDER_TRIES {
+        // A concurrent delete may remove the folder between its creation and the link.
         let made = fs::create_dir_all(folder);
         // A delete that removes the folder meanwhile causes the same error as a file in its place, which causes it every time.
         let is_taken = matches!(&made, Err(error) if error.kind() == ErrorKind::AlreadyExists);

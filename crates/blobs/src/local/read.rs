@@ -24,6 +24,8 @@ const CHUNK_BYTES: usize = 32 * 1024;
 pub(super) fn chunks(file: File, range: Range<u64>, pool: Pool) -> ByteStream {
     let file = Arc::new(file);
     let chunks = stream::try_unfold(range, move |rest| {
+        // A thread of the pool is taken for each chunk and given back at once: a client that
+        // reads slowly holds 32 KiB of memory and no thread.
         let (file, pool) = (file.clone(), pool.clone());
         async move {
             let length = rest.end.saturating_sub(rest.start);
@@ -44,6 +46,8 @@ pub(super) fn chunks(file: File, range: Range<u64>, pool: Pool) -> ByteStream {
 fn chunk_at(file: &File, start: u64, length: usize) -> io::Result<Bytes> {
     let mut bytes = vec![0; length];
     loop {
+        // Positioned reads: the open file keeps the bytes readable after a delete, and needs no
+        // shared cursor.
         match file.read_at(&mut bytes, start) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             read => {
@@ -78,7 +82,7 @@ struct Walk {
     prefix: String,
     /// The open folders, innermost last; `None` before the first page.
     open: Option<Vec<Folder>>,
-    /// How often a folder was opened.
+    /// Number of folders opened.
     #[cfg(test)]
     opened: usize,
 }
@@ -93,6 +97,8 @@ struct Folder {
 impl Walk {
     /// The next blobs; empty at the end.
     fn page(&mut self) -> Result<Vec<BlobEntry>, BlobError> {
+        // The stack of open folders is the position of the listing. It is taken out and put back
+        // only at the end of a page, so a page that fails ends the listing.
         let mut open = match self.open.take() {
             Some(open) => open,
             None => {
@@ -126,6 +132,8 @@ impl Walk {
                 continue;
             }
             let at = key + "/";
+            // Below the prefix, or on the way to it: for the prefix `b/x`, the folder `b/` is
+            // opened too.
             if at.starts_with(&self.prefix) || self.prefix.starts_with(&at) {
                 open.extend(folder(&entry.path(), at)?);
                 #[cfg(test)]

@@ -96,6 +96,7 @@ pub(super) fn sha256(attributes: &Attributes) -> Option<String> {
     let text = attributes
         .get(&Attribute::Metadata(SHA256.into()))?
         .as_ref();
+    // Another program may have put the object, with metadata of its own.
     let is_hash = text.len() == 64 && text.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'));
     is_hash.then(|| text.to_owned())
 }

@@ -13,6 +13,8 @@ const CODE_BYTES_MAX: usize = 64;
 
 /// The error of a call about `key`. If the bucket is missing, nothing is known about the key.
 pub(super) fn failure(key: &str, error: &object_store::Error) -> BlobError {
+    // S3 answers 404 for a missing bucket as well. Taken for a missing key, a misconfigured
+    // bucket would look like an empty store.
     let is_absent = matches!(error, object_store::Error::NotFound { .. });
     if is_absent && code(error).as_deref() != Some("NoSuchBucket") {
         return BlobError::NotFound(key.to_owned());
@@ -39,6 +41,8 @@ pub(super) fn unavailable(error: &object_store::Error) -> io::Error {
 /// The error of our client, if there was no complete answer.
 fn transport(error: &object_store::Error) -> Option<&io::Error> {
     let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    // The error of our own HTTP client is somewhere in the chain of causes, at a depth that
+    // differs by call.
     while let Some(error) = cause {
         if let Some(http) = error.downcast_ref::<HttpError>() {
             return http.source()?.downcast_ref();
@@ -51,6 +55,7 @@ fn transport(error: &object_store::Error) -> Option<&io::Error> {
 /// The `Code` of S3's error document: `AccessDenied`, `SlowDown`.
 pub(super) fn code(error: &object_store::Error) -> Option<String> {
     let text = error.to_string();
+    // The library keeps the server's XML only inside its message.
     let (code, _) = text.split_once("<Code>")?.1.split_once("</Code>")?;
     let is_code = code.len() <= CODE_BYTES_MAX && code.bytes().all(|c| c.is_ascii_alphanumeric());
     is_code.then(|| code.to_owned())

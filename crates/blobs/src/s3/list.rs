@@ -52,6 +52,7 @@ async fn page(
         page_token,
         ..PaginatedListOptions::default()
     };
+    // `None`, and not an empty prefix, asks for everything.
     let prefix = Some(prefix).filter(|prefix| !prefix.is_empty());
     let listed = bucket.store.list_paginated(prefix, options).await;
     let listed = listed.map_err(|error| unavailable(&error))?;

@@ -74,6 +74,8 @@ impl BlobStore for S3Blobs {
     async fn put_bytes(&self, key: &str, bytes: Bytes) -> Result<StoredFile, BlobError> {
         BlobKey::parse(key)?;
         let (name, body) = (key.to_owned(), bytes.clone());
+        // Hashing megabytes takes milliseconds of pure computation, which would delay other
+        // tasks of this runtime thread.
         let hash = self.0.files.run(move || measure_bytes(&name, &body));
         let file = hash.await?;
         put::put(&self.0, &file, Body::Bytes(bytes)).await?;
@@ -112,6 +114,8 @@ impl BlobStore for S3Blobs {
 
     async fn direct_url(&self, key: &str, link: &DirectLink<'_>) -> Result<Option<Url>, BlobError> {
         let path = self.0.path(key)?;
+        // The signature covers the host, so the URL must be signed for the name by which clients
+        // reach the server.
         let store = self.0.outer.as_ref().unwrap_or(&self.0.store);
         let options = SignedUrlOptions::default().with_query([
             ("response-cache-control", link.cache_control),

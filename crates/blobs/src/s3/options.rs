@@ -155,6 +155,7 @@ pub(super) fn open(
     if options.public_endpoint.is_empty() {
         return Ok((inner, None));
     }
+    // One provider for both, so temporary credentials are fetched and refreshed once.
     let credentials = Some(inner.credentials().clone());
     let outer = client(
         address,
@@ -185,8 +186,13 @@ fn client(
         .with_http_connector(http.clone())
         .with_bucket_name(bucket)
         .with_region(region)
+        // `If-None-Match: *` for creates. Servers that do not know it answer `NotImplemented`,
+        // or replace the object; see `put`.
         .with_conditional_put(S3ConditionalPut::ETagMatch)
+        // The server verifies what arrives, which TLS does not do for a proxy in between.
         .with_checksum_algorithm(Checksum::SHA256)
+        // Single deletes: several S3-compatible servers lack the bulk call or require MD5 for
+        // it.
         .with_disable_bulk_delete(true)
         .with_retry(retries());
     if endpoint.is_empty() {

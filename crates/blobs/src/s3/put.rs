@@ -33,7 +33,7 @@ pub(super) enum Body {
     File(PathBuf),
 }
 
-/// A key's content, compared with a file to put there.
+/// The content of a key compared with the file to put there.
 enum Held {
     Nothing,
     Same,
@@ -144,6 +144,8 @@ async fn put_at_once(bucket: &Bucket, file: &StoredFile, bytes: Bytes) -> io::Re
                 tracing::warn!(
                     "S3 server does not support create-only puts; continuing without them"
                 );
+                // Remembered for the life of the process: the next puts save the refused
+                // request. The check before the put then is the only guard against replacing.
                 bucket.overwrites.store(true, Ordering::Relaxed);
             }
         }
@@ -183,6 +185,8 @@ async fn send_parts(
     let (mut hash, mut bytes) = (Sha256::new(), 0);
     let mut sending = FuturesUnordered::new();
     loop {
+        // The next part is read from disk while earlier ones are on their way. File and hash
+        // move into the blocking closure and back, since it must own what it uses.
         let read = bucket.files.run(move || {
             let part = next_part(&mut from)?;
             hash.update(&part);
@@ -195,6 +199,7 @@ async fn send_parts(
             break;
         }
         sending.push(upload.put_part(PutPayload::from_bytes(part)));
+        // Wait for any part, not the oldest: parts may be sent in any order.
         if sending.len() == PARTS_AT_ONCE {
             let sent = sending.next().await.unwrap_or(Ok(()));
             sent.map_err(|error| unavailable(&error))?;
@@ -202,6 +207,7 @@ async fn send_parts(
     }
     let all = sending.try_collect::<()>().await;
     all.map_err(|error| unavailable(&error))?;
+    // Before `complete`: until then the object does not exist, and the upload is aborted.
     if (bytes, hex::text(&hash.finalize())) != (file.bytes, file.sha256.clone()) {
         return Err(changed());
     }
@@ -210,7 +216,8 @@ async fn send_parts(
 
 const BYTES: usize = 1024;
 
-/// Several probes may run at once.
+/// Puts, reads back and removes a small object under a random name, so concurrent probes do not
+/// disturb each other.
 pub(super) async fn probe(bucket: &Bucket) -> Result<(), BlobError> {
     let mut name = [0_u8; 8];
     getrandom::fill(&mut name).map_err(io::Error::other)?;
@@ -221,6 +228,7 @@ pub(super) async fn probe(bucket: &Bucket) -> Result<(), BlobError> {
         bucket.store.put(&path, payload).await?;
         bucket.store.get(&path).await?.bytes().await
     };
+    // Delete even if the put or the read failed: the object may exist anyway.
     let read = put.await;
     let removed = bucket.store.delete(&path).await;
     let read = read.map_err(|error| unavailable(&error))?;

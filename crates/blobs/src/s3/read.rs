@@ -39,6 +39,7 @@ pub(super) async fn read(
     let options = GetOptions::new().with_range(asked);
     match bucket.store.get_opts(&path, options).await {
         Ok(found) => Ok(chunks(found)),
+        // A range behind the end is empty here, as in the local store; S3 makes it an error.
         Err(error) if status(&error) == Some(RANGE_NOT_SATISFIABLE) => nothing(bucket, key).await,
         Err(error) => Err(failure(key, &error)),
     }
@@ -54,6 +55,7 @@ async fn nothing(bucket: &Bucket, key: &str) -> Result<ByteStream, BlobError> {
 
 fn chunks(found: GetResult) -> ByteStream {
     let is_whole = found.range == (0..found.meta.size);
+    // A range has no hash to compare with.
     let wanted = sha256(&found.attributes).filter(|_| is_whole);
     let reader = Reader {
         pieces: found.into_stream().fuse(),
@@ -83,6 +85,8 @@ impl Reader {
             if let Some((hash, _)) = &mut self.check {
                 hash.update(&chunk);
             }
+            // One chunk behind: the last one is handed out only after the hash of the whole
+            // object was checked, so a client never sees a complete but wrong body.
             if let Some(given) = self.held.replace(chunk) {
                 return Ok(Some((given, self)));
             }

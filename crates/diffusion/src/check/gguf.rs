@@ -176,6 +176,7 @@ pub(super) fn parse(reader: impl Read) -> Result<Header, HeaderError> {
     let mut shapes = HashMap::new();
     for _ in 0..keys {
         let (key, kind) = (parser.name()?, parser.u32()?);
+        // The only key that changes where the data begins.
         if key == "general.alignment" && scalar(kind) == Some(4) {
             alignment = u64::from(parser.u32()?);
         } else if let Some(tensor) = key.strip_prefix(SHAPE_PREFIX) {
@@ -229,6 +230,8 @@ fn finish(
             .sides
             .iter()
             .try_fold(1_u64, |all, side| all.checked_mul(*side));
+        // All of this arithmetic is on numbers from the file, hence checked: an overflow would
+        // make a huge tensor look small.
         let end = count
             .and_then(|count| count.div_ceil(elements).checked_mul(bytes))
             .and_then(|bytes| data.checked_add(location.offset)?.checked_add(bytes));

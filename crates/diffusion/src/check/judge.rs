@@ -1,4 +1,4 @@
-//! Checks whether a file suits its role, by the same names and shapes that the library uses to
+//! Checks whether a file fits its role, by the same tensor names and shapes that the library uses to
 //! identify models (`model_loader.cpp`, `wan.hpp`, `t5.hpp`, `ltxv.hpp`). Models that these do not
 //! distinguish pass.
 
@@ -42,6 +42,7 @@ fn blocks(header: &Header, part: &str) -> u64 {
         .tensors
         .iter()
         .filter_map(|tensor| {
+            // At the start or after a dot: `blocks.3` must not match within `sub_blocks.3`.
             let (place, _) = tensor.name.match_indices(part).find(|(place, _)| {
                 *place == 0 || tensor.name.as_bytes().get(place - 1) == Some(&b'.')
             })?;
@@ -170,6 +171,8 @@ fn wan(header: &Header, settings: &Settings, judgement: &mut Judgement) {
         judgement.misfit("is a VACE model: set family = \"wan-vace\"");
         return;
     }
+    // Channels tell what the weights were trained with: 16 of latents (T2V), 36 with a first
+    // frame and its mask (I2V, FLF2V), 48 for the larger VAE of TI2V.
     let fits = match settings.variant() {
         Variant::T2v => channels == LATENT && !shape.clip_vision,
         Variant::I2v => channels == WITH_FRAME && !shape.last_frame,

@@ -55,6 +55,8 @@ fn frames(
             frames.push(last);
             continue;
         }
+        // Playback only goes forwards: skip the source frames between the last one used and this
+        // one.
         let mut shown = None;
         while next <= wanted {
             shown = playback.next_frame()?;

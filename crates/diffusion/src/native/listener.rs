@@ -56,6 +56,7 @@ impl<'a> Listener<'a> {
             }
             complaints.push_back(text.to_owned());
         }
+        // The library says what it is doing only in its log.
         let mut tracker = lock(&self.tracker);
         let before = tracker.fraction();
         tracker.log(text);

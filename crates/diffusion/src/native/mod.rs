@@ -92,6 +92,8 @@ impl Native {
                 context.generate(made, pictures)
             })
         })?;
+        // The library cannot be stopped, so a cancel during its call shows only now; its clip is
+        // dropped.
         if control.cancel.is_cancelled() {
             return Err(EngineError::Cancelled);
         }

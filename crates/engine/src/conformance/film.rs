@@ -283,6 +283,8 @@ async fn step(
     making: &mut Making<'_>,
     is_enough: &mut (dyn FnMut() -> bool + Send),
 ) -> Result<Option<Ended>, CheckError> {
+    // Polled by hand, so that the check can look at the site between two steps and stop without
+    // dropping the future: a drop has a meaning of its own here.
     let stepping = poll_fn(|context| match making.as_mut().poll(context) {
         Poll::Ready(ended) => Poll::Ready(Some(ended)),
         Poll::Pending if is_enough() => Poll::Ready(None),

@@ -6,7 +6,7 @@ use kinora_contract::VideoSpec;
 use super::{Check, CheckError, hold};
 use crate::{CHANNELS, Control, Engine, EngineError, Job, Materials, SAMPLE_RATE_HZ, Sink};
 
-/// What happens to a job.
+/// How a check disturbs a job.
 #[derive(Clone, Copy, Debug, Default)]
 enum Disturbance {
     #[default]
@@ -19,7 +19,7 @@ enum Disturbance {
     RefuseFrame(u32),
 }
 
-/// What a sink received, and how it should disturb the engine.
+/// A sink that records what it receives and disturbs the engine.
 #[derive(Debug, Default)]
 struct Witness {
     frames: u32,
@@ -173,6 +173,8 @@ fn leaves_none_of(
 ) -> Check {
     let before = fingerprint(engine, spec, materials)?;
     let (seen, stopped) = run(engine, spec, materials, stop)?;
+    // If all frames arrived, the cancel came too late to leave a trace, and the check proves
+    // nothing.
     let whole = seen.decided.last().unwrap_or(&seen.planned);
     if matches!(stop, Disturbance::CancelAtProgress) && seen.frames == *whole {
         return Err(CheckError::Untested(
@@ -219,6 +221,7 @@ pub fn outline(
     let channels = u64::from(CHANNELS);
     let per_second = u64::from(SAMPLE_RATE_HZ) * channels;
     let length = u64::from(frames) * per_second / u64::from(clip.fps);
+    // Within a frame: rates that do not divide 48,000 cannot match exactly.
     let near = seen.samples.abs_diff(length) <= per_second / u64::from(clip.fps);
     hold(
         if clip.audio { near } else { seen.samples == 0 },
@@ -301,6 +304,7 @@ pub fn obeys_cancel(engine: &dyn Engine, spec: &VideoSpec, materials: &Materials
         matches!(result, Err(EngineError::Cancelled)),
         "a cancel is answered as one",
     )?;
+    // Three frames have arrived at the cancel; one more may be on its way through a buffer.
     hold(seen.frames <= 4, "a cancel is obeyed within a frame")
 }
 

@@ -60,7 +60,7 @@ const PASSED_PREFIXES: &[&str] = &[
     "LC_", "OMP_", "GOMP_", "KMP_", "GGML_", "CUDA_", "NVIDIA_", "VK_", "HIP_", "HSA_", "ROCR_",
 ];
 
-/// How CUDA numbers its devices.
+/// Variable that sets how CUDA numbers its devices.
 const DEVICE_ORDER: &str = "CUDA_DEVICE_ORDER";
 
 fn is_passed(name: &str) -> bool {
@@ -74,13 +74,15 @@ fn is_passed(name: &str) -> bool {
 /// user (compiled kernels, for example) get `scratch` as home and temporary folder.
 pub(crate) fn clear_environment(command: &mut Command, scratch: Option<&Path>) {
     let passed = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_passed));
+    // An allow list, because an operator's variables have unpredictable names: a deny list would
+    // leak the first key that it does not know.
     command.env_clear().envs(passed);
     if let Some(scratch) = scratch {
         command.env("HOME", scratch).env("TMPDIR", scratch);
     }
 }
 
-/// Restricts the environment of a command of an operator to the allow list and its user's home.
+/// Restricts the environment of an operator's command to the allow list and its user's home.
 pub fn restrict_environment(command: &mut Command) {
     clear_environment(command, None);
     for name in ["HOME", "USER", "TMPDIR"] {
@@ -94,7 +96,7 @@ pub fn restrict_environment(command: &mut Command) {
 /// device is the fastest one.
 pub(crate) fn order_devices_by_bus(command: &mut Command) {
     let is_in_command = command.get_envs().any(|(name, _)| name == DEVICE_ORDER);
-    // What the service has, every child has: the allow list includes it.
+    // The allow list includes this variable, so a child inherits the service's own setting.
     if !is_in_command && std::env::var_os(DEVICE_ORDER).is_none() {
         command.env(DEVICE_ORDER, "PCI_BUS_ID");
     }

@@ -103,10 +103,13 @@ fn restrict(confinement: &Confinement) -> Result<RestrictionStatus, RulesetError
     // A writable folder contains files and folders, but no devices; an engine's no sockets either.
     let mut write = AccessFs::from_all(ASKED) & !(AccessFs::MakeChar | AccessFs::MakeBlock);
     let ruleset = Ruleset::default()
+        // Best effort: an older kernel applies the features that it knows, and `shortfall`
+        // reports the rest. A hard requirement would forbid every engine on such systems.
         .set_compatibility(CompatLevel::BestEffort)
         .handle_access(AccessFs::from_all(ASKED))?
         .scope(Scope::from_all(ASKED))?;
     let ruleset = if is_command {
+        // A command may run programs and use the network; its files are the only thing limited.
         read |= AccessFs::Execute;
         ruleset
     } else {
@@ -118,6 +121,7 @@ fn restrict(confinement: &Confinement) -> Result<RestrictionStatus, RulesetError
         .add_rules(path_beneath_rules(&confinement.read, read))?
         .add_rules(path_beneath_rules(&confinement.scratch, write))?
         .add_rules(path_beneath_rules(&confinement.write, write))?;
+    // Everything that the decoder needs is already loaded: it opens only its film.
     if confinement.role == Role::Decoder {
         return ruleset.restrict_self();
     }
@@ -138,6 +142,7 @@ fn devices() -> Vec<PathBuf> {
     named
         .chain(found.map(|entry| entry.path()).filter(|path| {
             let name = path.file_name().and_then(|name| name.to_str());
+            // `nvidia0`, `nvidiactl`, `nvidia-uvm`, `nvidia-caps/`: their number varies.
             name.is_some_and(|name| name.starts_with("nvidia"))
         }))
         .collect()

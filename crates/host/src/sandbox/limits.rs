@@ -24,6 +24,7 @@ pub(super) fn limit(role: Role, lacking: &mut Vec<String>) {
         Role::Decoder => (DECODER_FILES_MAX, 0),
     };
     let mut limits = vec![
+        // A core dump would contain prompts, pictures and weights.
         ("core", Resource::Core, 0),
         ("nofile", Resource::Nofile, files),
         ("fsize", Resource::Fsize, file_bytes),
@@ -42,6 +43,8 @@ pub(super) fn limit(role: Role, lacking: &mut Vec<String>) {
             lacking.push(format!("the resource limit {name}: {error}"));
         }
     }
+    // Not dumpable also makes `/proc/PID` belong to root, so other processes of the same user
+    // can neither attach nor read its memory (PR_SET_DUMPABLE(2const)).
     if let Err(error) = set_dumpable_behavior(DumpableBehavior::NotDumpable) {
         lacking.push(format!("closed to tracers: {error}"));
     }

@@ -226,6 +226,7 @@ fn conditional(role: Role) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
         }
         SeccompRule::new(conditions)
     };
+    // The filter is compiled for this process: a BPF program cannot ask for the caller's id.
     let own = u64::from(getpid().as_raw_nonzero().get().unsigned_abs());
     // A process id has 32 bits; the kernel ignores the rest of the register.
     let to_itself = || rule(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Eq, own);

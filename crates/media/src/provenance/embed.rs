@@ -27,6 +27,7 @@ pub(crate) fn uuid_box(packet: &str) -> Result<Vec<u8>, MediaError> {
 /// Returns `jpeg` with the packet in a segment after its `APP0`.
 pub(crate) fn in_jpeg(jpeg: &[u8], packet: &str) -> Result<Vec<u8>, MediaError> {
     let other = || MediaError::Picture("a JPEG without JFIF header".into());
+    // Start of image, then `APP0`: our own encoder always writes them in this order.
     let [0xff, 0xd8, 0xff, 0xe0, high, low, ..] = jpeg else {
         return Err(other());
     };
@@ -76,6 +77,7 @@ pub(crate) fn in_webp(webp: &[u8], packet: &str) -> Result<Vec<u8>, MediaError> 
         pixels.saturating_sub(1).to_le_bytes()
     };
     let ([a, b, c, _], [d, e, f, _]) = (side(*w0, *w1), side(*h0, *h1));
+    // `VP8X`: flags, three reserved bytes, then width and height minus one in 24 bits each.
     let extended = [WEBP_HAS_XMP, 0, 0, 0, a, b, c, d, e, f];
     let mut body = b"WEBP".to_vec();
     body.extend(chunk(b"VP8X", &extended)?);

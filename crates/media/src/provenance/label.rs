@@ -41,6 +41,8 @@ pub fn label(
             _ => {}
         }
     }
+    // After the search for a C2PA manifest, because this changes bytes that its signature
+    // covers.
     blank_tags(&mut file, &boxes)?;
     let is_full = boxes.len() == TOP_LEVEL_BOXES_MAX;
     let Some(last) = boxes.last().filter(|_| !is_full) else {
@@ -50,6 +52,8 @@ pub fn label(
         return Ok(false);
     }
     for start in earlier {
+        // Renaming a box to `free` disables it and moves nothing, so no offset in the index
+        // changes.
         file.seek(SeekFrom::Start(start + 4))?;
         file.write_all(b"free")?;
     }
@@ -77,6 +81,8 @@ fn close(file: &mut File, last: &TopBox) -> Result<bool, MediaError> {
     let mut size = [0; 4];
     file.seek(SeekFrom::Start(last.start))?;
     file.read_exact(&mut size)?;
+    // Size 0 means "to the end of the file": the last box would swallow the one appended after
+    // it.
     if size != [0; 4] {
         return Ok(true);
     }
@@ -90,6 +96,7 @@ fn close(file: &mut File, last: &TopBox) -> Result<bool, MediaError> {
 
 /// Blanks the `meta` and `udta` boxes of a film, of its index and of its tracks (ISO/IEC 14496-12, 8.10.1 and 8.11.1).
 fn blank_tags(file: &mut File, boxes: &[TopBox]) -> Result<(), MediaError> {
+    // A work list instead of recursion: a hostile file may nest boxes deeply.
     let mut open = Vec::new();
     for one in boxes {
         // Tracks are in the index, whose length is bounded.
@@ -110,10 +117,12 @@ fn blank_tags(file: &mut File, boxes: &[TopBox]) -> Result<(), MediaError> {
     Ok(())
 }
 
-/// Blanks a box of words, and opens one that may have some in it.
+/// Blanks a box of text metadata, or queues a box that may contain some.
 fn look_at(file: &mut File, one: &TopBox, open: &mut Vec<Range<u64>>) -> Result<(), MediaError> {
     match &one.kind {
         b"moov" | b"trak" => open.push(one.body.clone()),
+        // ComfyUI, for example, writes its whole graph here, with prompts and model names, which
+        // a client with a link could read. The content is overwritten, not only hidden.
         b"meta" | b"udta" => {
             file.seek(SeekFrom::Start(one.start + 4))?;
             file.write_all(b"free")?;
