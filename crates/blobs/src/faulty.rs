@@ -59,8 +59,9 @@ impl FaultyBlobs {
         method: Method,
         call: impl Future<Output = Result<T, BlobError>> + Send,
     ) -> Result<T, BlobError> {
-        let injected = |how| injected(how).into();
-        self.plan.call(method, call, injected).await
+        self.plan
+            .call(method, call, |how| injected(how).into())
+            .await
     }
 }
 

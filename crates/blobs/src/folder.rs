@@ -20,9 +20,9 @@ pub struct Folder {
 /// How to transfer a file from one folder to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
-    /// By a hard link: takes no space, and survives the removal of the original.
+    /// Hard link: takes no space, and survives the removal of the original.
     Link,
-    /// By a copy, which is synced.
+    /// Synced copy.
     Copy,
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::s3::Address;
 use crate::{BlobError, BlobStore, LocalBlobs, S3Blobs, S3Options};
 
-/// What a URL names.
+/// The target of a store's URL.
 enum Target {
     Folder(PathBuf),
     Bucket(Address),

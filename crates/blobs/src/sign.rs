@@ -211,13 +211,16 @@ fn parse(query: &str) -> Option<(u64, [u8; 32])> {
     Some((expires_at_s, from_hex(signature)?))
 }
 
-/// Lower-case digits only: one spelling per value.
-fn from_hex(text: &str) -> Option<[u8; 32]> {
-    let digit = |c: u8| match c {
+fn digit(c: u8) -> Option<u8> {
+    match c {
         b'0'..=b'9' => Some(c - b'0'),
         b'a'..=b'f' => Some(c - b'a' + 10),
         _ => None,
-    };
+    }
+}
+
+/// Lower-case digits only: one spelling per value.
+fn from_hex(text: &str) -> Option<[u8; 32]> {
     let text: &[u8; 64] = text.as_bytes().try_into().ok()?;
     let mut bytes = [0_u8; 32];
     for (byte, pair) in bytes.iter_mut().zip(text.chunks_exact(2)) {

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use crate::stereo::frames;
+
 /// Maximum start that counts as priming.
 const PRIMING_SECONDS_MAX: f64 = 0.5;
 
@@ -16,7 +18,7 @@ pub(crate) struct Edit {
     pub seconds: Option<f64>,
 }
 
-/// Selects the decoded frames that belong to the sound.
+/// The range of decoded frames that belongs to the sound, consumed packet by packet.
 pub(crate) struct Kept {
     /// Frames left to skip.
     skip: usize,
@@ -36,14 +38,15 @@ impl Default for Kept {
 impl Kept {
     /// The frames that `edit` keeps of a sound with `rate` samples per second.
     pub(crate) fn of(edit: Option<Edit>, rate: u32) -> Self {
-        let frames = |seconds: f64| (seconds * f64::from(rate)).round() as usize;
         edit.map_or_else(Self::default, |edit| Self {
-            skip: frames(edit.start_seconds),
-            keep: edit.seconds.map_or(usize::MAX, frames),
+            skip: frames(edit.start_seconds, rate),
+            keep: edit
+                .seconds
+                .map_or(usize::MAX, |seconds| frames(seconds, rate)),
         })
     }
 
-    /// The part to keep of the next `frames` frames.
+    /// Returns the part to keep of the next `frames` frames.
     pub(crate) fn take(&mut self, frames: usize) -> Range<usize> {
         // Both counters run down across packets of any size.
         let start = self.skip.min(frames);

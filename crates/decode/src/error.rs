@@ -12,10 +12,10 @@ use kinora_contract::{Failure, FailureCode};
 
 use crate::kinds::{self, Wanted};
 
-/// A decoder's error about a file: for the log, never for a client.
+/// A decoder's error; for the log, never for a client.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
-/// Why a file cannot be decoded: what a client is told, and the cause.
+/// Why a file cannot be decoded: the sentence for the client, and the cause for the log.
 #[derive(Debug, thiserror::Error)]
 #[error("{says}")]
 pub struct Refusal {
@@ -25,12 +25,12 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Of an image that begins with `head`.
+    /// The refusal of an image that begins with `head`.
     pub(crate) fn of_image(head: &[u8], cause: Cause) -> Self {
         Self::new(head, Wanted::Image, cause)
     }
 
-    /// Of a sound that begins with `head`.
+    /// The refusal of a sound that begins with `head`.
     pub(crate) fn of_sound(head: &[u8], cause: Cause) -> Self {
         Self::new(head, Wanted::Sound, cause)
     }

@@ -51,20 +51,23 @@ impl Orientation {
         tiff.and_then(tag).map_or(Self::default(), Self::from_tag)
     }
 
-    fn from_tag(value: u16) -> Self {
-        let turned = |transposed, mirrored, flipped| Self {
+    const fn new(transposed: bool, mirrored: bool, flipped: bool) -> Self {
+        Self {
             transposed,
             mirrored,
             flipped,
-        };
+        }
+    }
+
+    fn from_tag(value: u16) -> Self {
         match value {
-            2 => turned(false, true, false),
-            3 => turned(false, true, true),
-            4 => turned(false, false, true),
-            5 => turned(true, false, false),
-            6 => turned(true, true, false),
-            7 => turned(true, true, true),
-            8 => turned(true, false, true),
+            2 => Self::new(false, true, false),
+            3 => Self::new(false, true, true),
+            4 => Self::new(false, false, true),
+            5 => Self::new(true, false, false),
+            6 => Self::new(true, true, false),
+            7 => Self::new(true, true, true),
+            8 => Self::new(true, false, true),
             _ => Self::default(),
         }
     }

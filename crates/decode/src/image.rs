@@ -52,8 +52,8 @@ pub fn image_size(path: &Path) -> Result<(u32, u32), DecodeError> {
     judged(&bytes).map(|(_, header)| header.upright_size())
 }
 
-/// Decodes an image of another server's making, such as a preview: of any format here, with sides of at
-/// most `side_max` pixels and in any shape.
+/// Decodes an image from another server, such as a preview: any supported format and shape, with
+/// sides of at most `side_max` pixels.
 ///
 /// # Errors
 /// [`DecodeError::ImageTooLarge`], or [`DecodeError::UnsupportedImage`].
@@ -73,14 +73,17 @@ pub fn image_of(bytes: &[u8], side_max: u32) -> Result<Image, DecodeError> {
     decoded.map_err(|cause| undecodable(bytes, cause))
 }
 
-/// A file is not to blame for a system without memory.
+/// The error for an undecodable image. A failed allocation is the system's fault, not the
+/// file's.
 fn undecodable(head: &[u8], cause: Cause) -> DecodeError {
-    let refused = |cause| DecodeError::UnsupportedImage(Refusal::of_image(head, cause));
-    match cause.downcast::<io::Error>() {
-        Ok(error) if error.kind() == io::ErrorKind::OutOfMemory => DecodeError::Io(*error),
-        Ok(error) => refused(error),
-        Err(cause) => refused(cause),
-    }
+    let cause: Cause = match cause.downcast::<io::Error>() {
+        Ok(error) if error.kind() == io::ErrorKind::OutOfMemory => {
+            return DecodeError::Io(*error);
+        }
+        Ok(error) => error,
+        Err(cause) => cause,
+    };
+    DecodeError::UnsupportedImage(Refusal::of_image(head, cause))
 }
 
 /// `[height][width][3]` u8 in sRGB, as stored, and whether a colour profile was ignored.

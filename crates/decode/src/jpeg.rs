@@ -123,17 +123,17 @@ fn decoder(bytes: &[u8]) -> JpegDecoder<ZCursor<&[u8]>> {
 /// Zero bytes that may belong to the end of a scan.
 const SCAN_ZEROS_MAX: usize = 8;
 
-/// How many bytes continue a scan that may be cut.
+/// Number of bytes appended to a scan that may be cut.
 const CONTINUATION_BYTES: usize = 32;
 
-/// What the segments of a JPEG say about the cost of decoding it, and about its end.
+/// Facts from the segments of a JPEG: the cost of decoding it, and whether it is complete.
 #[derive(Default)]
 struct Structure {
     progressive: bool,
     /// Whether there is an end marker.
     ended: bool,
     has_profile: bool,
-    /// By component, the coefficients of which the scans have every bit.
+    /// Coefficients whose bits the scans have completely (one bit each), by component.
     complete: HashMap<u8, u64>,
     /// Horizontal and vertical sampling factors by component.
     sampling: Vec<(u64, u64)>,

@@ -1,9 +1,9 @@
-//! What a file is that cannot be used, by its first bytes: one table for images and sounds. The
+//! Names the kind of an unusable file by its first bytes: one table for images and sounds. The
 //! sentences contain nothing of the file itself.
 
 use crate::signatures::{Container, Format};
 
-/// How many bytes are looked at.
+/// Number of bytes inspected.
 const HEAD_BYTES: usize = 1_024;
 
 const SEND_IMAGE: &str = "send JPEG, PNG, WebP or GIF";
@@ -11,7 +11,7 @@ const SEND_SOUND: &str = "send WAV, MP3, M4A, FLAC, Ogg or WebM";
 
 const SVG: &str = "the file is SVG; send JPEG, PNG, WebP or GIF.";
 
-/// What the file should have been.
+/// The kind of file that the reference requires.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
     Image,
@@ -30,7 +30,7 @@ enum Sort {
 /// Name, sort, and the bytes at an offset by which it is recognised.
 type Row = (&'static str, Sort, usize, &'static [u8]);
 
-/// The first row that fits counts.
+/// The first matching row wins.
 const TABLE: &[Row] = &[
     ("JPEG", Sort::Image, 0, b"\xff\xd8\xff"),
     ("PNG", Sort::Image, 0, b"\x89PNG\r\n\x1a\n"),
@@ -210,7 +210,7 @@ fn binary(head: &[u8]) -> Option<(&'static str, Sort)> {
     }
 }
 
-/// What a text is, and what to do.
+/// Recognises common kinds of text, and says what to do.
 fn text(head: &[u8]) -> Option<&'static str> {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     // A letter may be cut at the end.

@@ -19,14 +19,14 @@ const TRACKS_BYTES_MAX: usize = 1 << 20;
 const SEGMENT_BEGIN: &[u8] = b"\x18\x53\x80\x67\x01\xff\xff\xff\xff\xff\xff\xff\
     \x15\x49\xa9\x66\x8f\x2a\xd7\xb1\x83\x0f\x42\x40\x4d\x80\x81k\x57\x41\x81k";
 
-/// The same file with header, tracks and clusters alone.
+/// Reduces the file to header, tracks and clusters.
 pub(crate) fn rewritten(mut file: Vec<u8>) -> Result<Vec<u8>, Cause> {
     let (header, clusters) = kept(&file).ok_or("no tracks before the clusters")?;
     file.splice(..clusters, header);
     Ok(file)
 }
 
-/// What replaces the bytes before the first cluster, and where that begins.
+/// Bytes that replace everything before the first cluster, and the offset of that cluster.
 fn kept(file: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (_, header) = element(file, 0)?;
     let header = header.end.filter(|&end| end <= HEADER_BYTES_MAX)?;
@@ -54,7 +54,7 @@ fn kept(file: &[u8]) -> Option<(Vec<u8>, usize)> {
 /// The body of an element.
 struct Body {
     begin: usize,
-    /// Absent if its length is unknown.
+    /// `None` if the length is unknown.
     end: Option<usize>,
 }
 
@@ -64,7 +64,7 @@ fn element(file: &[u8], at: usize) -> Option<(u32, Body)> {
     let kind = u32::try_from(kind).ok()?;
     let (size, size_bytes) = number(file, at + kind_bytes)?;
     let begin = at + kind_bytes + size_bytes;
-    // Without the bit that tells how many bytes it has.
+    // Strip the marker bit, which encodes the number of bytes.
     let value_bits = 7 * size_bytes;
     let unknown = (1 << value_bits) - 1;
     let size = size & unknown;
@@ -73,7 +73,8 @@ fn element(file: &[u8], at: usize) -> Option<(u32, Body)> {
     Some((kind, Body { begin, end }))
 }
 
-/// A number of one to eight bytes, with its marker, and how many they are.
+/// Reads a number of one to eight bytes, including its marker bit; returns it with its length in
+/// bytes.
 fn number(file: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = *file.get(at)?;
     // The number of leading zero bits of the first byte is the number of bytes that follow it

@@ -1,11 +1,11 @@
-//! Bounds the packets of a sound, and judges how many of them may be damaged.
+//! Limits the number of packets of a sound, and the share of damaged ones.
 
 use crate::Cause;
 
 /// Maximum number of packets read: about the longest sound in the shortest packets.
 const PACKETS_MAX: usize = 100_000;
 
-/// How many packets were decoded and how many were damaged.
+/// Counts of good and damaged packets.
 #[derive(Default)]
 pub(crate) struct Patience {
     good: usize,

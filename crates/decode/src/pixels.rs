@@ -118,8 +118,8 @@ fn covering(size: (u32, u32), cover: (u32, u32)) -> (u32, u32) {
     if new_width > width || new_height > height {
         return size;
     }
-    let side = |pixels: u64| u32::try_from(pixels).unwrap_or(u32::MAX);
-    (side(new_width), side(new_height))
+    // Neither exceeds a side of `size`.
+    (new_width as u32, new_height as u32)
 }
 
 /// Zeroed bytes that return to the system when dropped.

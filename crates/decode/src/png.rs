@@ -146,22 +146,25 @@ fn colours(info: &Info<'_>, has_profile: bool) -> Colours {
             set_power(profile, 100_000.0 / gamma as f32);
         }
         if let Some(chunk) = primaries {
-            let point = |(x, y): (ScaledFloat, ScaledFloat)| Chromaticity {
-                x: x.into_value(),
-                y: y.into_value(),
-            };
-            let white = point(chunk.white);
+            let white = chromaticity(chunk.white);
             let white = XyY {
                 x: white.x.into(),
                 y: white.y.into(),
                 yb: 1.0,
             };
             let primaries = ColorPrimaries {
-                red: point(chunk.red),
-                green: point(chunk.green),
-                blue: point(chunk.blue),
+                red: chromaticity(chunk.red),
+                green: chromaticity(chunk.green),
+                blue: chromaticity(chunk.blue),
             };
             profile.update_rgb_colorimetry(white, primaries);
         }
     })
+}
+
+fn chromaticity((x, y): (ScaledFloat, ScaledFloat)) -> Chromaticity {
+    Chromaticity {
+        x: x.into_value(),
+        y: y.into_value(),
+    }
 }

@@ -13,7 +13,8 @@ use crate::stereo::Stereo;
 const CHUNK_FRAMES: usize = 1_024;
 /// Length of the filter in frames of the slower of the two rates: of 44.1 kHz all below 20 kHz passes.
 const FILTER_FRAMES: usize = 256;
-/// Points of the filter between two frames. What lies between these is interpolated, with an error below -100 dB.
+/// Filter points between two frames; values in between are interpolated, with an error below
+/// -100 dB.
 const OVERSAMPLING: usize = 256;
 
 /// `[n][2]` f32 at `rate`.

@@ -77,7 +77,7 @@ impl Wav {
         }
     }
 
-    /// The same samples in a file with nothing else, and with the right sizes.
+    /// Writes a WAV with these samples only, and with correct sizes.
     pub(crate) fn rewritten(self) -> Result<Vec<u8>, Cause> {
         let Self { format, samples } = self;
         let padded = format.len() + format.len() % 2;

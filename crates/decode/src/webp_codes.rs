@@ -25,12 +25,13 @@ pub(crate) fn table_bytes(file: &[u8], canvas: (u32, u32)) -> Result<u64, Cause>
         let bytes = match kind {
             b"ANMF" => {
                 let (frame, inner) = body.split_at_checked(16).ok_or("a frame without header")?;
-                let side = |at: usize| {
-                    u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], 0]) + 1
-                };
                 let mut bytes = 0;
                 for (kind, body) in chunks(inner) {
-                    bytes = bytes.max(of_chunk(kind, body, (side(6), side(9)))?);
+                    bytes = bytes.max(of_chunk(
+                        kind,
+                        body,
+                        (frame_side(frame, 6), frame_side(frame, 9)),
+                    )?);
                 }
                 // Only the first frame is decoded.
                 return Ok(bytes.max(most));
@@ -40,6 +41,11 @@ pub(crate) fn table_bytes(file: &[u8], canvas: (u32, u32)) -> Result<u64, Cause>
         most = most.max(bytes);
     }
     Ok(most)
+}
+
+/// A side in the header of `ANMF`: 24 bits, minus one.
+fn frame_side(frame: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([frame[at], frame[at + 1], frame[at + 2], 0]) + 1
 }
 
 /// The chunks in `bytes`, with their kinds; the last may be truncated.

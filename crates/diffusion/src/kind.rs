@@ -12,7 +12,7 @@ use crate::check::check;
 use crate::model::Model;
 use crate::settings::Settings;
 
-/// What to do about an executable without neural engines.
+/// Advice for an executable built without neural engines.
 const NOT_BUILT_IN: &str = "this kinora was built without neural engines; build it with \
     `cargo build --release --features diffusion` (or diffusion-cuda, diffusion-vulkan, diffusion-metal)";
 

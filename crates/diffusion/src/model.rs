@@ -141,26 +141,21 @@ impl Model {
         spec: &VideoSpec,
         materials: &Materials,
     ) -> Result<(Option<Given>, Option<Given>), EngineError> {
-        let there = |given: Given| {
-            given.of(materials).is_some_and(|picture| {
-                picture.size.pixels() > 0 && picture.rgb.len() as u64 == picture.size.pixels() * 3
-            })
-        };
         match &spec.inputs {
             Inputs::Text => Ok((None, None)),
             Inputs::Frames { last, .. } => {
                 let end = last.as_ref().map(|_| Given::LastFrame);
-                if !there(Given::FirstFrame) {
+                if !is_usable(Given::FirstFrame, materials) {
                     return missing("the first frame");
                 }
-                if !end.is_none_or(there) {
+                if !end.is_none_or(|end| is_usable(end, materials)) {
                     return missing("the last frame");
                 }
                 Ok((Some(Given::FirstFrame), end))
             }
             Inputs::References { images, .. } => {
                 let initial = (!images.is_empty()).then_some(Given::Image(0));
-                if !initial.is_none_or(there) {
+                if !initial.is_none_or(|image| is_usable(image, materials)) {
                     return missing("the reference image");
                 }
                 Ok((initial, None))
@@ -213,6 +208,13 @@ impl Model {
             control_strength: Some(control_strength(edit.strength)),
         })
     }
+}
+
+/// Whether the picture is there, and its bytes match its size.
+fn is_usable(given: Given, materials: &Materials) -> bool {
+    given.of(materials).is_some_and(|picture| {
+        picture.size.pixels() > 0 && picture.rgb.len() as u64 == picture.size.pixels() * 3
+    })
 }
 
 struct Outline {

@@ -262,7 +262,6 @@ impl Settings {
     }
 
     fn meaning(&self) -> Result<(), SettingsError> {
-        let meaningless = |key, family| Err(SettingsError::Meaningless { key, family });
         match (self.family, self.variant) {
             (Family::WanVace, Some(_)) => return meaningless("variant", "wan-vace"),
             (Family::Ltx, Some(_)) => return meaningless("variant", "ltx"),
@@ -311,6 +310,10 @@ impl Settings {
             other => real("max_vram_gib", other, 0.1, 10_000.0),
         }
     }
+}
+
+fn meaningless(key: &'static str, family: &'static str) -> Result<(), SettingsError> {
+    Err(SettingsError::Meaningless { key, family })
 }
 
 fn whole(key: &'static str, value: Option<u32>, max: u32) -> Result<(), SettingsError> {

@@ -118,13 +118,13 @@ impl Progress {
 /// The engine's side: reports progress and checks for a cancel.
 #[derive(Clone, Debug, Default)]
 pub struct Control {
-    /// Asks the engine to stop.
+    /// Requests a stop.
     pub cancel: Cancel,
     /// The engine's progress.
     pub progress: Progress,
     /// The latest preview.
     pub preview: Preview,
-    /// Where the engine makes the clip.
+    /// The place where the engine makes the clip.
     pub place: JobPlace,
 }
 

@@ -70,7 +70,7 @@ pub trait FilmEngine: Send + Sync {
         true
     }
 
-    /// Asks each server whether it would make films, at no cost.
+    /// Checks whether each server would accept films, at no cost.
     async fn ask_servers(&self) -> Vec<ServerReport> {
         Vec::new()
     }

@@ -58,7 +58,7 @@ pub trait FrameKind {
         None
     }
 
-    /// What a process that opens the engine must be able to access.
+    /// Access that a process needs to open the engine.
     fn needs(&self) -> Needs {
         Needs::default()
     }

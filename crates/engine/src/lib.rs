@@ -84,7 +84,7 @@ pub trait Engine: Planner {
     /// loads it again. Blocks until the memory is free. Clips in work are not affected.
     fn unload(&self) {}
 
-    /// Where the engine computes, if that can break apart from the service.
+    /// The places where the engine computes, if they can fail independently of the service.
     fn places(&self) -> Option<&Arc<Places>> {
         None
     }

@@ -282,11 +282,6 @@ impl Places {
         if wish.avoid.is_empty() {
             return all;
         }
-        let only = |from: &[usize], keep: &dyn Fn(usize) -> bool| {
-            // A filter that leaves nothing is ignored: a bad place is better than none.
-            let kept: Vec<usize> = from.iter().copied().filter(|&index| keep(index)).collect();
-            if kept.is_empty() { from.to_vec() } else { kept }
-        };
         let others = only(&all, &|index| !wish.avoid.contains(&self.names[index]));
         only(&others, &|index| !state[index].is_quarantined(&self.rules))
     }
@@ -501,6 +496,13 @@ impl Places {
     fn notify(&self) {
         self.changed.send_replace(());
     }
+}
+
+/// The indices for which `keep` is true; all of them if that leaves none: a bad place is better than
+/// none.
+fn only(from: &[usize], keep: &dyn Fn(usize) -> bool) -> Vec<usize> {
+    let kept: Vec<usize> = from.iter().copied().filter(|&index| keep(index)).collect();
+    if kept.is_empty() { from.to_vec() } else { kept }
 }
 
 impl Place {

@@ -10,7 +10,6 @@ use crate::{EngineError, Footage};
 /// # Errors
 /// [`EngineError::Unsupported`], with the feature.
 pub fn refuse_unsupported(can: Features, spec: &VideoSpec) -> Result<(), EngineError> {
-    let unsupported = |what: &str| Err(EngineError::Unsupported(what.to_owned()));
     // An edit has the length of its source.
     let is_auto = spec.seconds == Seconds::Auto && spec.edit.is_none();
     let is_staged = spec.draft || spec.final_of.is_some();
@@ -41,6 +40,10 @@ pub fn refuse_unsupported(can: Features, spec: &VideoSpec) -> Result<(), EngineE
         }
         _ => Ok(()),
     }
+}
+
+fn unsupported(what: &str) -> Result<(), EngineError> {
+    Err(EngineError::Unsupported(what.to_owned()))
 }
 
 /// The number of frames at `fps` that last as long as `source`; at least 1. `None` for a source without frames.
@@ -150,7 +153,7 @@ impl Keep {
         }
     }
 
-    /// The same of a clip of which only so many frames are rendered.
+    /// Limits the selection to `rendered` frames.
     pub fn at_most(self, rendered: u32) -> Self {
         match self {
             Self::First(count) => Self::First(count.min(rendered)),

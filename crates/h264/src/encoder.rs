@@ -175,19 +175,12 @@ impl Encoder {
     /// Checks the planes and describes them to the library.
     fn source_picture(&self, planes: Planes<'_>) -> Result<SSourcePicture, Error> {
         let (width, height) = (self.config.width as usize, self.config.height as usize);
-        let fits = |plane: &[u8], stride: usize, width: usize, height: usize| {
-            let needed = stride
-                .checked_mul(height - 1)
-                .and_then(|rows| rows.checked_add(width));
-            stride >= width && needed.is_some_and(|needed| plane.len() >= needed)
-        };
         if !fits(planes.y, planes.y_stride, width, height)
             || !fits(planes.u, planes.chroma_stride, width / 2, height / 2)
             || !fits(planes.v, planes.chroma_stride, width / 2, height / 2)
         {
             return Err(Error::PlaneLength);
         }
-        let stride = |bytes: usize| i32::try_from(bytes).map_err(|_| Error::PlaneLength);
         let mut picture = SSourcePicture {
             iColorFormat: videoFormatI420,
             iPicWidth: self.config.width.cast_signed(),
@@ -205,7 +198,19 @@ impl Encoder {
     }
 }
 
-/// Gives the library our parameters.
+/// Whether `plane` has all bytes of `height` rows; the last one may end at `width`.
+fn fits(plane: &[u8], stride: usize, width: usize, height: usize) -> bool {
+    let needed = stride
+        .checked_mul(height - 1)
+        .and_then(|rows| rows.checked_add(width));
+    stride >= width && needed.is_some_and(|needed| plane.len() >= needed)
+}
+
+fn stride(bytes: usize) -> Result<i32, Error> {
+    i32::try_from(bytes).map_err(|_| Error::PlaneLength)
+}
+
+/// Initialises the library with our parameters.
 pub(crate) fn initialize(handle: &Handle, config: &Config) -> Result<(), Error> {
     let mut params = SEncParamExt::default();
     let defaults = method(handle.methods().GetDefaultParams, "GetDefaultParams")?;

@@ -11,7 +11,7 @@ mod variant;
 pub use encoder::{EncodedFrame, Encoder, ParameterSets, Planes};
 pub use variant::{assembly, variant};
 
-/// What to encode. All pictures of one encoder share it.
+/// Configuration of an encoder, shared by all its pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// Picture width in pixels: even, 16 to 4096.

@@ -14,10 +14,13 @@ const BT709: u8 = 1;
 /// Nominal only: with rate control off the library checks it against the level and ignores it.
 const NOMINAL_BITRATE: i32 = 64_000;
 
+fn is_valid_side(pixels: u32) -> bool {
+    (16..=4096).contains(&pixels) && pixels.is_multiple_of(2)
+}
+
 /// Fills `params`, which holds the library's defaults.
 pub(crate) fn apply(config: &Config, params: &mut SEncParamExt) -> Result<(), Error> {
-    let side_ok = |side: u32| (16..=4096).contains(&side) && side.is_multiple_of(2);
-    if !side_ok(config.width) || !side_ok(config.height) {
+    if !is_valid_side(config.width) || !is_valid_side(config.height) {
         return Err(Error::Unsupported("sides must be even, 16 to 4096 pixels"));
     }
     if !(1..=240).contains(&config.fps) || config.qp > 51 {

@@ -3,7 +3,7 @@
 //! time ends a decoder that hangs.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,17 +29,13 @@ pub fn serve_film(clock: &Arc<dyn Clock>) -> io::Result<()> {
     family::prefer_oom_kill();
     let mut to = File::from(output);
     let mut from = io::stdin().lock();
-    let mut next = || {
-        let order = FilmOrder::read(&mut from, &Bounds::trusted())?;
-        order.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
-    };
     // The film is opened only after the sandbox is closed: a hostile file meets the decoder
     // inside.
-    let FilmOrder::Confine(confinement) = next()? else {
+    let FilmOrder::Confine(confinement) = read_order(&mut from)? else {
         return Err(invalid_data("the first order is not a confinement"));
     };
     FilmTold::Confined(sandbox::lock_in(&confinement)).write(&mut to)?;
-    let ended = match next()? {
+    let ended = match read_order(&mut from)? {
         FilmOrder::Examine(path, asked) => examine(&path, &asked.into(), &mut to, clock),
         FilmOrder::Look(path) => look(&path, &mut to),
         FilmOrder::Play(path) => play(&path, &mut to),
@@ -50,6 +46,11 @@ pub fn serve_film(clock: &Arc<dyn Clock>) -> io::Result<()> {
         Err(Ended::Unheard(error)) => Err(error),
         Err(Ended::Film(error)) => FilmTold::Failed(FilmFailure::from(error)).write(&mut to),
     }
+}
+
+fn read_order(from: &mut impl Read) -> io::Result<FilmOrder> {
+    let order = FilmOrder::read(from, &Bounds::trusted())?;
+    order.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
 }
 
 /// Why an order failed.

@@ -181,7 +181,6 @@ struct Reading {
 impl Reading {
     /// The next message; `None` for a keep-alive or a short silence.
     fn listen(&mut self) -> Result<Option<FilmTold>, MediaError> {
-        let lost = |cause: String| Err(MediaError::Lost(cause));
         let Some(process) = &self.process else {
             return lost("it has ended".to_owned());
         };
@@ -219,6 +218,10 @@ impl Reading {
             }
         }
     }
+}
+
+fn lost<T>(cause: String) -> Result<T, MediaError> {
+    Err(MediaError::Lost(cause))
 }
 
 /// A film whose frames come from its process, a few read ahead.

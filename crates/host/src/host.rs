@@ -69,15 +69,19 @@ pub fn serve(open: impl FnOnce(Open) -> Result<Box<dyn Engine>, EngineError>) ->
     Ok(())
 }
 
+/// Reads an order; the end of input is an error.
+fn read_order() -> io::Result<Order> {
+    let order = Order::read(&mut io::stdin().lock(), &Bounds::trusted())?;
+    order.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))
+}
+
 /// Confines this process if its first order says so, and returns the next order. Runs on the main
 /// thread before there are others: the confinement covers threads that start later.
 fn confine(line: &Line) -> io::Result<Order> {
-    let next = || Order::read(&mut io::stdin().lock(), &Bounds::trusted());
-    let ended = || io::Error::from(io::ErrorKind::UnexpectedEof);
-    match next()?.ok_or_else(ended)? {
+    match read_order()? {
         Order::Confine(confinement) => {
             line.tell(Told::Confined(sandbox::lock_in(&confinement)));
-            next()?.ok_or_else(ended)
+            read_order()
         }
         order => Ok(order),
     }

@@ -37,7 +37,7 @@ pub struct HostOptions {
     pub command: Box<dyn Fn() -> Command + Send + Sync>,
     /// The first message to such a process.
     pub open: Open,
-    /// What the operator's configuration promises for a command. `None`: the command is this
+    /// Capabilities that the configuration promises for a command. `None`: the command is this
     /// executable, which gets more of a job than the protocol carries and has the engine's own
     /// planner.
     pub promises: Option<Promises>,
@@ -54,8 +54,8 @@ pub struct HostOptions {
     /// Maximum resident memory of a process before it is killed. `None`: limited only by the
     /// system.
     pub memory_bytes_max: Option<u64>,
-    /// What a process may access. `None`: everything the service may, with the service's
-    /// environment.
+    /// Sandbox of the processes. `None`: they may access everything that the service may, with
+    /// its environment.
     pub confinement: Option<Confinement>,
     /// Measures limits and pauses.
     pub clock: Arc<dyn Clock>,

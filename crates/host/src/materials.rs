@@ -11,7 +11,6 @@ use crate::protocol::{EditHead, JobHead, OwnHead, Pixels, SourceHead};
 /// Everything in `job` except its bytes, with the `clip` that the engine renders; `is_own` adds
 /// what only engines of this executable get.
 pub(crate) fn head(job: &Job<'_>, clip: Clip, is_own: bool) -> JobHead {
-    let size = |picture: &Picture| picture.size.into();
     let materials = job.materials;
     let source = materials.source.as_ref().map(|source| SourceHead {
         size: source.size().into(),
@@ -28,9 +27,9 @@ pub(crate) fn head(job: &Job<'_>, clip: Clip, is_own: bool) -> JobHead {
             strength: edit.strength,
         }),
         clip: clip.into(),
-        first_frame: materials.first_frame.as_ref().map(size),
-        last_frame: materials.last_frame.as_ref().map(size),
-        images: materials.images.iter().map(size).collect(),
+        first_frame: materials.first_frame.as_ref().map(pixel_size),
+        last_frame: materials.last_frame.as_ref().map(pixel_size),
+        images: materials.images.iter().map(pixel_size).collect(),
         // A spec has only a few.
         audios: u32::try_from(materials.audios.len()).unwrap_or(u32::MAX),
         source,
@@ -98,6 +97,10 @@ pub(crate) fn assemble(
             .map(Arc::new)
             .collect(),
     })
+}
+
+fn pixel_size(picture: &Picture) -> Pixels {
+    picture.size.into()
 }
 
 pub(crate) fn samples_to_bytes(pcm: &[f32]) -> Vec<u8> {

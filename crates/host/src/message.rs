@@ -40,7 +40,7 @@ pub(crate) enum Order {
 pub(crate) enum Told {
     /// The process has confined itself, except for these parts.
     Confined(Vec<String>),
-    /// What the engine is and can do, in answer to [`Order::Open`].
+    /// The engine's description and capabilities, in answer to [`Order::Open`].
     Hello(Box<Hello>),
     /// The engine is open.
     Opened,
@@ -195,7 +195,6 @@ impl Message for Told {
     }
 
     fn unpack(kind: u8, body: Vec<u8>) -> io::Result<Option<Self>> {
-        let number = |body: Vec<u8>| exactly(body).map(u32::from_le_bytes);
         Ok(Some(match kind {
             b'l' => Self::Confined(serde_json::from_slice(&body)?),
             b'h' => Self::Hello(serde_json::from_slice(&body)?),
@@ -235,8 +234,15 @@ fn preview(picture: &Picture) -> Vec<u8> {
     .concat()
 }
 
+fn number(body: Vec<u8>) -> io::Result<u32> {
+    exactly(body).map(u32::from_le_bytes)
+}
+
+fn torn() -> io::Error {
+    invalid_data("a picture does not match its size")
+}
+
 fn picture(body: &[u8]) -> io::Result<Picture> {
-    let torn = || invalid_data("a picture does not match its size");
     let (width, rest) = body.split_first_chunk().ok_or_else(torn)?;
     let (height, rgb) = rest.split_first_chunk().ok_or_else(torn)?;
     let size = Size::new(u32::from_le_bytes(*width), u32::from_le_bytes(*height));

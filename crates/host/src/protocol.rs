@@ -175,7 +175,7 @@ pub struct Introduction {
     pub name: String,
     /// Its version.
     pub version: String,
-    /// What it can do; 0 frames per second: any rate.
+    /// Its capabilities; 0 frames per second: any rate.
     pub promises: Promises,
     /// How long it may take to obey a cancel.
     pub yield_limit: Duration,

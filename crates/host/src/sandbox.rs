@@ -32,7 +32,7 @@ pub(crate) fn lock_in(confinement: &Confinement) -> Vec<String> {
 /// root. Returns the parts that could not be applied.
 ///
 /// # Errors
-/// Where nothing confines its files: a command that was to be confined must not run open.
+/// If nothing confines its files: a command that should be confined must not run unconfined.
 #[cfg(target_os = "linux")]
 pub fn confine_command(confinement: &Confinement) -> Result<Vec<String>, String> {
     let mut lacking = Vec::new();
@@ -42,7 +42,7 @@ pub fn confine_command(confinement: &Confinement) -> Result<Vec<String>, String>
     Ok(lacking)
 }
 
-/// The same on systems without confinement.
+/// Unsupported on this system.
 ///
 /// # Errors
 /// Always.

@@ -151,7 +151,7 @@ impl Seats {
         }
     }
 
-    /// Takes the processes that have no job.
+    /// Removes and returns the idle processes.
     pub(crate) fn take_idle(&self) -> Vec<Ready> {
         self.idle().iter_mut().filter_map(Option::take).collect()
     }

@@ -53,11 +53,10 @@ impl Bounds {
 
     /// Limits for messages of the service, which is trusted.
     pub(crate) fn trusted() -> Self {
-        let most = || AtomicU32::new(TRUSTED_BYTES_MAX);
         Self {
-            frame: most(),
-            sound: most(),
-            preview: most(),
+            frame: AtomicU32::new(TRUSTED_BYTES_MAX),
+            sound: AtomicU32::new(TRUSTED_BYTES_MAX),
+            preview: AtomicU32::new(TRUSTED_BYTES_MAX),
         }
     }
 }

@@ -155,16 +155,18 @@ fn read_sets(
     Ok(())
 }
 
+fn unsupported<T>(what: &str) -> Result<T, MediaError> {
+    Err(MediaError::Decode(format!("unsupported: {what}")))
+}
+
 /// Refuses pictures of another size, and streams that this decoder would show wrongly or at
 /// unbounded cost. Returns the macroblocks of a picture.
 fn check_sps(nal: &[u8], width: u32, height: u32) -> Result<u32, MediaError> {
     const WRONG_SIZE: MediaError = MediaError::Malformed("its pictures differ from their index");
-    let unsupported = |what: &str| Err(MediaError::Decode(format!("unsupported: {what}")));
-    let size = |sps: &Sps| (sps.display_width(), sps.display_height());
     let (sps, shown) = guarded(|| {
         let sps = Sps::parse(&emulation_unprevent(&nal[1..]))
             .map_err(|cause| MediaError::Decode(cause.to_string()))?;
-        let shown = size(&sps);
+        let shown = (sps.display_width(), sps.display_height());
         Ok::<_, MediaError>((sps, shown))
     })??;
     // The container and the bit stream both state a size. A film in which they differ would

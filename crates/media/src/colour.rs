@@ -74,12 +74,13 @@ impl Coding {
     }
 }
 
+fn side(pixels: usize) -> Result<u32, MediaError> {
+    u32::try_from(pixels).map_err(|cause| MediaError::Picture(cause.to_string()))
+}
+
 /// Converts `frame` into `[height][width][3] u8`. Chroma is repeated, not interpolated: encoding
 /// averages those four pixels again, so an unchanged picture stays within one level.
 pub(crate) fn i420_to_rgb(frame: &YuvFrame, coding: Coding) -> Result<Vec<u8>, MediaError> {
-    let side = |pixels: usize| {
-        u32::try_from(pixels).map_err(|cause| MediaError::Picture(cause.to_string()))
-    };
     let (width, height) = (side(frame.width)?, side(frame.height)?);
     let image = YuvPlanarImage {
         y_plane: &frame.y,

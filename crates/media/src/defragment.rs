@@ -64,7 +64,7 @@ pub fn defragment(path: &Path) -> Result<bool, MediaError> {
 /// A chunk with its track.
 struct PlacedChunk {
     track: usize,
-    /// Its place among the chunks of its track.
+    /// Index among the chunks of its track.
     index: usize,
     chunk: Chunk,
 }

@@ -86,7 +86,7 @@ pub fn examine(
     })
 }
 
-/// Some players would show a second picture track, and others would not.
+/// Refuses films with several picture or sound tracks: players differ in which one they show.
 fn check_tracks(movie: &Movie) -> Result<(), MediaError> {
     let (mut pictures, mut sounds) = (0, 0);
     for track in movie.tracks() {
@@ -105,8 +105,9 @@ fn check_tracks(movie: &Movie) -> Result<(), MediaError> {
 }
 
 fn check_request(info: &ProbeInfo, asked: &FilmFormat) -> Result<(), Mismatch> {
-    let far = |actual: u32, asked: u32| actual.abs_diff(asked) >= SIDE_GRID;
-    if far(info.width, asked.width) || far(info.height, asked.height) {
+    if info.width.abs_diff(asked.width) >= SIDE_GRID
+        || info.height.abs_diff(asked.height) >= SIDE_GRID
+    {
         return Err(Mismatch::Size {
             width: asked.width,
             height: asked.height,

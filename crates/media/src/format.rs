@@ -94,8 +94,7 @@ impl ClipFormat {
 
     /// Refuses formats that cannot be encoded, before opening anything.
     pub(crate) fn validate(&self) -> Result<(), MediaError> {
-        let side_ok = |side: u32| (16..=4096).contains(&side) && side.is_multiple_of(2);
-        if !side_ok(self.width) || !side_ok(self.height) {
+        if !is_valid_side(self.width) || !is_valid_side(self.height) {
             return Err(MediaError::InvalidFormat(
                 "sides must be even, 16 to 4096 pixels",
             ));
@@ -123,6 +122,10 @@ impl ClipFormat {
             _ => Ok(()),
         }
     }
+}
+
+fn is_valid_side(pixels: u32) -> bool {
+    (16..=4096).contains(&pixels) && pixels.is_multiple_of(2)
 }
 
 impl RecorderOptions {

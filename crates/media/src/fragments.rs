@@ -75,8 +75,8 @@ impl Fragments {
             // Not a film, or a broken one: the examination that follows says what is wrong.
             Err(_) => return Ok(None),
         };
-        let first = |kind: &[u8; 4]| boxes.iter().find(|one| &one.kind == kind);
-        let (Some(ftyp), Some(moov), Some(_)) = (first(b"ftyp"), first(b"moov"), first(b"moof"))
+        let [Some(ftyp), Some(moov), Some(_)] =
+            [b"ftyp", b"moov", b"moof"].map(|kind| boxes.iter().find(|one| &one.kind == kind))
         else {
             return Ok(None);
         };

@@ -485,13 +485,10 @@ fn video_entry(format: &ClipFormat, track: &VideoTrack) -> Result<Codec, MediaEr
         Avcc::new(&sets.sps, &sets.pps).map_err(|cause| MediaError::Mux(cause.to_string()))?;
     // High profile carries its chroma format and depths: 4:2:0, 8 bits.
     avcc.ext = Some(AvccExt::default());
-    let side = |pixels: u32| {
-        u16::try_from(pixels).map_err(|_| MediaError::InvalidFormat("sides above 65,535"))
-    };
     let visual = Visual {
         data_reference_index: 1,
-        width: side(format.width)?,
-        height: side(format.height)?,
+        width: entry_side(format.width)?,
+        height: entry_side(format.height)?,
         ..Visual::default()
     };
     Ok(Codec::Avc1(Avc1 {
@@ -543,10 +540,16 @@ fn audio_entry(track: &AudioTrack) -> Codec {
     }
 }
 
+fn entry_side(pixels: u32) -> Result<u16, MediaError> {
+    u16::try_from(pixels).map_err(|_| MediaError::InvalidFormat("sides above 65,535"))
+}
+
+fn bits(sizes: &[u32]) -> u64 {
+    sizes.iter().copied().map(u64::from).sum::<u64>() * 8
+}
+
 /// Largest sample, busiest second and mean of a track with samples of `ticks` each.
 fn bit_rates(sizes: &[u32], ticks: u32, timescale: u32) -> Btrt {
-    let bits = |sizes: &[u32]| sizes.iter().copied().map(u64::from).sum::<u64>() * 8;
-    let saturated = |bits: u64| u32::try_from(bits).unwrap_or(u32::MAX);
     // Samples in about a second: 24 frames, or 46 AAC packets of 1,024 samples.
     let per_second = (timescale / ticks.max(1)).max(1) as usize;
     let duration = (sizes.len() as u64 * u64::from(ticks)).max(1);
@@ -559,7 +562,7 @@ fn bit_rates(sizes: &[u32], ticks: u32, timescale: u32) -> Btrt {
         .max(mean);
     Btrt {
         buffer_size_db: sizes.iter().copied().max().unwrap_or(0),
-        max_bitrate: saturated(busiest),
-        avg_bitrate: saturated(mean),
+        max_bitrate: u32::try_from(busiest).unwrap_or(u32::MAX),
+        avg_bitrate: u32::try_from(mean).unwrap_or(u32::MAX),
     }
 }

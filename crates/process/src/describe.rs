@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 /// No model has a coarser grid, and products with it stay far below overflow.
 const STEP_MAX: u32 = 1_024;
-/// As fast as any screen that shows the result.
+/// No common screen is faster.
 pub(crate) const FPS_MAX: u32 = 120;
 
 /// The table.
@@ -71,7 +71,6 @@ impl Describe {
 
     /// Refuses numbers that no engine has.
     pub(crate) fn check(&self) -> Result<(), KindError> {
-        let wrong = |what: &str| Err(KindError(format!("describe.{what}")));
         if !(1..=STEP_MAX).contains(&self.size_multiple) {
             return wrong("size_multiple must be between 1 and 1024");
         }
@@ -83,4 +82,8 @@ impl Describe {
         }
         Ok(())
     }
+}
+
+fn wrong(what: &str) -> Result<(), KindError> {
+    Err(KindError(format!("describe.{what}")))
 }

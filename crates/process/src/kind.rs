@@ -27,7 +27,7 @@ pub struct ProcessKind {
     /// Variables of its environment.
     #[serde(default)]
     environment: BTreeMap<String, String>,
-    /// Handed to the command as JSON.
+    /// Passed to the command as JSON.
     #[serde(default)]
     settings: toml::Table,
     /// Whether its processes see no files but those of the system, the working folder, a folder of their own and the next
@@ -44,7 +44,7 @@ pub struct ProcessKind {
 }
 
 impl ProcessKind {
-    /// What a confined command may access.
+    /// Files that a confined command may access.
     fn files(&self) -> ProgramFiles {
         // The program itself must be readable to be executed.
         let program = self.command.first().map(PathBuf::from);
@@ -61,7 +61,6 @@ impl ProcessKind {
 
 impl EngineKind for ProcessKind {
     fn check(&self, confined: bool) -> Result<(), KindError> {
-        let wrong = |what: &str| Err(KindError(what.to_owned()));
         if self.command.first().is_none_or(String::is_empty) {
             return wrong("command must name a program");
         }
@@ -150,7 +149,11 @@ impl FrameKind for ProcessKind {
     }
 }
 
-/// The same in JSON, where a date is text.
+fn wrong(what: &str) -> Result<(), KindError> {
+    Err(KindError(what.to_owned()))
+}
+
+/// Converts TOML to JSON; dates become text.
 fn json(value: &toml::Value) -> serde_json::Value {
     match value {
         toml::Value::String(text) => text.clone().into(),

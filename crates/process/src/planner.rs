@@ -8,13 +8,13 @@ use kinora_engine::{
     refuse_unsupported,
 };
 
-/// The rate of clips of an engine that takes any, except of edits, which keep that of their source.
+/// Frame rate for engines that accept any; edits keep the rate of their source.
 const FPS_DEFAULT: u32 = 24;
 /// More frames than any allowed length has at any allowed rate.
 const FRAMES_MAX: u32 = 3_600;
 
-/// The plan of a command's clips: the requested size and length at the engine's own rate, if it has one. The host has them rendered on
-/// the engine's grid, and takes the middle.
+/// Plans a command's clips without running it: the requested size and length, at the engine's
+/// own rate if it has one. The host renders them on the engine's grid and crops the centre.
 #[derive(Clone, Debug)]
 pub struct PromisedPlanner {
     description: Description,
@@ -27,7 +27,7 @@ fn unsupported<T>(what: &str) -> Result<T, EngineError> {
 }
 
 impl PromisedPlanner {
-    /// Plans by what is promised of the engine `name`.
+    /// A planner for the engine `name` with the promised capabilities.
     pub fn new(name: &str, version: &str, is_trained: bool, promises: Promises) -> Self {
         Self {
             description: Description {

@@ -65,31 +65,35 @@ fn lanczos() -> ResizeOptions {
     ResizeOptions::new().resize_alg(ResizeAlg::Convolution(FilterType::Lanczos3))
 }
 
+/// Bytes of a picture; `None` if they exceed the address space.
+fn rgb_bytes(size: (u32, u32)) -> Option<usize> {
+    let pixels = (size.0 as usize).checked_mul(size.1 as usize)?;
+    pixels.checked_mul(CHANNELS)
+}
+
 fn resized(
     rgb: &[u8],
     from: (u32, u32),
     to: (u32, u32),
     options: &ResizeOptions,
 ) -> Result<Vec<u8>, SizeMismatch> {
-    let mismatch = |size: (u32, u32), bytes| SizeMismatch { size, bytes };
-    let bytes = |size: (u32, u32)| {
-        let pixels = (size.0 as usize).checked_mul(size.1 as usize);
-        pixels.and_then(|pixels| pixels.checked_mul(CHANNELS))
+    let source_mismatch = SizeMismatch {
+        size: from,
+        bytes: rgb.len(),
     };
-    let of_source = || mismatch(from, rgb.len());
-    if rgb.is_empty() || bytes(from) != Some(rgb.len()) {
-        return Err(of_source());
+    let result_mismatch = SizeMismatch { size: to, bytes: 0 };
+    if rgb.is_empty() || rgb_bytes(from) != Some(rgb.len()) {
+        return Err(source_mismatch);
     }
-    let of_result = || mismatch(to, 0);
-    let filled = bytes(to).filter(|&bytes| bytes > 0);
-    let mut scaled = vec![0; filled.ok_or_else(of_result)?];
+    let filled = rgb_bytes(to).filter(|&bytes| bytes > 0);
+    let mut scaled = vec![0; filled.ok_or(result_mismatch)?];
     let source =
-        TypedImageRef::<U8x3>::from_buffer(from.0, from.1, rgb).map_err(|_| of_source())?;
+        TypedImageRef::<U8x3>::from_buffer(from.0, from.1, rgb).map_err(|_| source_mismatch)?;
     let mut target =
-        TypedImage::<U8x3>::from_buffer(to.0, to.1, &mut scaled).map_err(|_| of_result())?;
+        TypedImage::<U8x3>::from_buffer(to.0, to.1, &mut scaled).map_err(|_| result_mismatch)?;
     // Fails only for crops beyond the source, which do not occur here.
     Resizer::new()
         .resize_typed(&source, &mut target, options)
-        .map_err(|_| of_source())?;
+        .map_err(|_| source_mismatch)?;
     Ok(scaled)
 }

@@ -64,13 +64,14 @@ impl Planner for Bars {
             });
         }
         let size = spec.render_size();
-        let undecided = || EngineError::Unsupported("a shape that follows an image".to_owned());
         let seconds = match spec.seconds {
             Seconds::Fixed(seconds) => seconds,
             Seconds::Auto => AUTO_SECONDS + spec.prompt.matches('.').count().min(8) as u32,
         };
         Ok(Clip {
-            size: size.ok_or_else(undecided)?,
+            size: size.ok_or_else(|| {
+                EngineError::Unsupported("a shape that follows an image".to_owned())
+            })?,
             fps: FPS,
             frames: seconds * FPS,
             audio: spec.generate_audio,

@@ -18,7 +18,7 @@ pub(crate) struct Scenes {
     course: Course,
 }
 
-/// What is shown beside the bars.
+/// Content shown with the bars.
 enum Course {
     /// Nothing.
     Bars,
@@ -57,13 +57,12 @@ impl Scenes {
         } else if materials.images.is_empty() {
             Course::Bars
         } else {
-            let under_strip = |picture: &Picture| {
+            let strip = size.height as usize / STRIP * size.width as usize * 3;
+            let images = materials.images.iter().map(|picture| {
                 let mut fitted = fitted(picture, size)?;
-                let strip = size.height as usize / STRIP * size.width as usize * 3;
                 fitted[..strip].copy_from_slice(&bars[..strip]);
                 Ok(Some(fitted))
-            };
-            let images = materials.images.iter().map(under_strip);
+            });
             Course::Pictures {
                 pictures: images.collect::<Result<_, EngineError>>()?,
                 frames: job.clip.frames,
@@ -96,8 +95,9 @@ impl Scenes {
                 weight,
                 mixed,
             } => {
-                let ended = || EngineError::Failed("the source is too short".to_owned());
-                *mixed = source.next_frame()?.ok_or_else(ended)?;
+                *mixed = source
+                    .next_frame()?
+                    .ok_or_else(|| EngineError::Failed("the source is too short".to_owned()))?;
                 for (own, bar) in mixed.iter_mut().zip(&self.bars) {
                     // Fixed point with 8 fractional bits: 255 x 256 still fits 16 bits.
                     let sum = u16::from(*own) * (256 - *weight) + u16::from(*bar) * *weight;

@@ -78,7 +78,7 @@ mod tests {
     use std::num::{NonZeroU64, NonZeroU128};
 
     use super::*;
-    use crate::record::Kind;
+    use crate::span::Kind;
 
     #[test]
     fn a_request_is_as_the_protocol_s_example_has_it() {

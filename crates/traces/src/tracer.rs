@@ -59,7 +59,7 @@ mod tests {
     use tokio::sync::mpsc;
 
     use super::*;
-    use crate::record::{Record, Value};
+    use crate::span::{Record, Value};
 
     const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 

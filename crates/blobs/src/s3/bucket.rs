@@ -59,13 +59,13 @@ impl Bucket {
         self.object(key)
     }
 
-    /// The same for names that are not keys.
+    /// Object path of a name that is not a key.
     pub(super) fn object(&self, name: &str) -> Result<ObjectPath, BlobError> {
         let full = format!("{}{name}", self.address.prefix);
         ObjectPath::parse(full).map_err(|_| BlobError::InvalidKey(name.to_owned()))
     }
 
-    /// `None` for an unknown key.
+    /// Reads the head of an object; `None` for an unknown key.
     pub(super) async fn look(&self, key: &str) -> Result<Option<Found>, BlobError> {
         let path = self.path(key)?;
         let found = self

@@ -10,7 +10,7 @@ use super::bucket::Bucket;
 use super::error::unavailable;
 use crate::{BlobEntry, BlobError, BlobKey, EntryStream, PAGE_MAX};
 
-/// How far a list is.
+/// Position in a listing.
 enum PageCursor {
     Begin,
     After(String),

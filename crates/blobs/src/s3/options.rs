@@ -116,25 +116,17 @@ pub(crate) struct Address {
 impl Address {
     /// Parses the part of a store's URL after `s3:`: `//BUCKET/PREFIX`.
     pub(crate) fn parse(rest: &str) -> Result<Self, BlobError> {
-        let wrong = || {
-            BlobError::Misconfigured(
-                "the URL of results in S3 must be s3://BUCKET or s3://BUCKET/PREFIX, without credentials",
-            )
-        };
-        let rest = rest.strip_prefix("//").ok_or_else(wrong)?;
+        const WRONG: BlobError = BlobError::Misconfigured(
+            "the URL of results in S3 must be s3://BUCKET or s3://BUCKET/PREFIX, without credentials",
+        );
+        let rest = rest.strip_prefix("//").ok_or(WRONG)?;
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
-        let segment = |text: &str| {
-            !matches!(text, "" | "." | "..")
-                && text
-                    .bytes()
-                    .all(|c| c.is_ascii_alphanumeric() || b"._-".contains(&c))
-        };
         let prefix = prefix.trim_end_matches('/');
         let is_right = (3..=63).contains(&bucket.len())
-            && segment(bucket)
-            && (prefix.is_empty() || prefix.split('/').all(segment));
+            && is_segment(bucket)
+            && (prefix.is_empty() || prefix.split('/').all(is_segment));
         if !is_right {
-            return Err(wrong());
+            return Err(WRONG);
         }
         let end = if prefix.is_empty() { "" } else { "/" };
         Ok(Self {
@@ -142,6 +134,13 @@ impl Address {
             prefix: format!("{prefix}{end}"),
         })
     }
+}
+
+fn is_segment(text: &str) -> bool {
+    !matches!(text, "" | "." | "..")
+        && text
+            .bytes()
+            .all(|c| c.is_ascii_alphanumeric() || b"._-".contains(&c))
 }
 
 /// The client, and one that signs URLs for other machines if these reach the server by another

@@ -250,7 +250,6 @@ pub(super) fn missing(
     settings: &Settings,
     headers: &[(Role, Header)],
 ) -> Vec<(Role, &'static str)> {
-    let given = |role| settings.file(role).is_some();
     let mut missing = Vec::new();
     let diffusion = headers
         .iter()
@@ -258,14 +257,16 @@ pub(super) fn missing(
     let Some((_, diffusion)) = diffusion else {
         return missing;
     };
-    if settings.family == Family::Wan && has_part(diffusion, "img_emb.") && !given(Role::ClipVision)
+    if settings.family == Family::Wan
+        && has_part(diffusion, "img_emb.")
+        && settings.file(Role::ClipVision).is_none()
     {
         let reason = "these weights look at the first frame through CLIP vision (ViT-H/14)";
         missing.push((Role::ClipVision, reason));
     }
     let projection = "text_embedding_projection.";
     if settings.family == Family::Ltx
-        && !given(Role::EmbeddingsConnectors)
+        && settings.file(Role::EmbeddingsConnectors).is_none()
         && !headers
             .iter()
             .any(|(_, header)| has_part(header, projection))

@@ -42,7 +42,7 @@ pub struct FileReport {
     pub format: Option<Format>,
     /// The number of tensors.
     pub tensors: usize,
-    /// A description of the weights, as far as names and shapes show.
+    /// Description of the weights, derived from names and shapes.
     pub contents: Option<String>,
     /// The faults found.
     pub problems: Vec<Problem>,

@@ -9,10 +9,6 @@ pub(super) fn gguf(tensors: &[Shape<'_>]) -> Vec<u8> {
     file.extend(3_u32.to_le_bytes());
     file.extend((tensors.len() as u64).to_le_bytes());
     file.extend(1_u64.to_le_bytes());
-    let text = |file: &mut Vec<u8>, text: &str| {
-        file.extend((text.len() as u64).to_le_bytes());
-        file.extend(text.as_bytes());
-    };
     text(&mut file, "general.architecture");
     file.extend(8_u32.to_le_bytes());
     text(&mut file, "made up");
@@ -29,6 +25,11 @@ pub(super) fn gguf(tensors: &[Shape<'_>]) -> Vec<u8> {
     }
     file.resize(file.len().next_multiple_of(32) + offset as usize, 0);
     file
+}
+
+fn text(file: &mut Vec<u8>, text: &str) {
+    file.extend((text.len() as u64).to_le_bytes());
+    file.extend(text.as_bytes());
 }
 
 /// A safetensors file with `F16` tensors full of zeros.

@@ -38,12 +38,15 @@ impl Pictures {
     }
 }
 
+fn broken() -> EngineError {
+    EngineError::Failed("the source video ends early".to_owned())
+}
+
 fn frames(
     made: &Generation,
     source: &dyn Footage,
     control: &Control,
 ) -> Result<Vec<Picture>, EngineError> {
-    let broken = || EngineError::Failed("the source video ends early".to_owned());
     let mut playback = source.play()?;
     let mut frames: Vec<Picture> = Vec::with_capacity(made.frames as usize);
     let mut next = 0;

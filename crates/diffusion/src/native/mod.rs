@@ -174,15 +174,16 @@ const STACK_BYTES: usize = 64 << 20;
 
 /// Runs `work` to its end on a thread with a large stack.
 fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, EngineError> {
-    let failed = |why: String| EngineError::Failed(format!("library thread: {why}"));
     let span = tracing::Span::current();
     thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name("stable-diffusion".to_owned())
             .stack_size(STACK_BYTES)
             .spawn_scoped(scope, move || span.in_scope(work))
-            .map_err(|error| failed(error.to_string()))?;
-        thread.join().map_err(|_| failed("it panicked".to_owned()))
+            .map_err(|error| EngineError::Failed(format!("library thread: {error}")))?;
+        thread
+            .join()
+            .map_err(|_| EngineError::Failed("library thread: it panicked".to_owned()))
     })
 }
 

@@ -125,7 +125,7 @@ pub async fn obeys_cancel(site: &impl Site) -> Check {
     nobody_works(site)
 }
 
-/// The same for a work that an earlier attempt began.
+/// Like [`obeys_cancel`], for a work that an earlier attempt began.
 ///
 /// # Errors
 /// The broken promise.
@@ -204,7 +204,7 @@ const CANCEL_MAX: Duration = Duration::from_secs(2);
 /// Maximum wait, reached only in a failing test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Keeps the last ticket in memory, or fails to.
+/// Stores the last ticket in memory, or fails.
 #[derive(Default)]
 struct Shelf {
     ticket: Mutex<Option<String>>,

@@ -17,7 +17,7 @@ pub enum Role {
     Command,
 }
 
-/// What a process may access. Everything else is closed.
+/// Access of a confined process. Everything not listed is closed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// The purpose of the process.

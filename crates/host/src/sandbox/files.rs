@@ -55,8 +55,8 @@ const SYSTEM: &[&str] = &[
     "/dev/random",
 ];
 
-/// What programs with a network and children of their own need further. What `/proc` shows of
-/// processes outside, Landlock keeps closed except for their names, command lines and figures.
+/// Further locations for commands, which use the network and start programs. Of processes
+/// outside the sandbox, `/proc` then shows only names, command lines and figures.
 const PROGRAMS: &[&str] = &[
     "/bin",
     "/sbin",

@@ -192,7 +192,6 @@ pub(super) fn filter(role: Role, lacking: &mut Vec<String>) {
 fn program(role: Role) -> Result<BpfProgram, String> {
     let arch = std::env::consts::ARCH.try_into();
     let arch = arch.map_err(|_| "not written for this processor".to_owned())?;
-    let broken = |error: BackendError| error.to_string();
     let mut rules = BTreeMap::new();
     let more: &[&[c_long]] = match role {
         Role::Engine | Role::Command => &[ENGINE, OLDER],
@@ -201,31 +200,40 @@ fn program(role: Role) -> Result<BpfProgram, String> {
     for call in ALL.iter().chain(more.iter().copied().flatten()) {
         rules.insert(*call, Vec::new());
     }
-    for (call, rule) in conditional(role).map_err(broken)? {
+    for (call, rule) in conditional(role).map_err(|error| error.to_string())? {
         rules.insert(call, vec![rule]);
     }
     // `ENOSYS` is 38 on every supported architecture.
     let refuse = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
     SeccompFilter::new(rules, refuse, SeccompAction::Allow, arch)
         .and_then(TryInto::try_into)
-        .map_err(broken)
+        .map_err(|error: BackendError| error.to_string())
+}
+
+/// Allows a call if one argument satisfies the condition.
+fn rule(
+    argument: u8,
+    length: SeccompCmpArgLen,
+    operator: SeccompCmpOp,
+    value: u64,
+) -> Result<SeccompRule, BackendError> {
+    let condition = SeccompCondition::new(argument, length, operator, value)?;
+    SeccompRule::new(vec![condition])
+}
+
+/// Allows a call unless the argument has one of these values.
+fn all_but(argument: u8, values: &[u64]) -> Result<SeccompRule, BackendError> {
+    let mut conditions = Vec::new();
+    for value in values {
+        // Commands and options are C `int`s; the kernel ignores the upper 32 bits.
+        let (length, operator) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Ne);
+        conditions.push(SeccompCondition::new(argument, length, operator, *value)?);
+    }
+    SeccompRule::new(conditions)
 }
 
 /// Calls allowed only with certain arguments.
 fn conditional(role: Role) -> Result<Vec<(c_long, SeccompRule)>, BackendError> {
-    let rule = |argument, length, operator, value| {
-        let condition = SeccompCondition::new(argument, length, operator, value)?;
-        SeccompRule::new(vec![condition])
-    };
-    // Commands and options are C `int`s; the kernel ignores the upper 32 bits.
-    let all_but = |argument: u8, values: &[u64]| {
-        let mut conditions = Vec::new();
-        for value in values {
-            let (length, operator) = (SeccompCmpArgLen::Dword, SeccompCmpOp::Ne);
-            conditions.push(SeccompCondition::new(argument, length, operator, *value)?);
-        }
-        SeccompRule::new(conditions)
-    };
     // The filter is compiled for this process: a BPF program cannot ask for the caller's id.
     let own = u64::from(getpid().as_raw_nonzero().get().unsigned_abs());
     // A process id has 32 bits; the kernel ignores the rest of the register.

@@ -1,7 +1,9 @@
 //! AAC-LC access units from the Fraunhofer FDK encoder, behind the feature `aac`.
 //! Format: ISO/IEC 14496-3, subpart 4. Raw access units, no ADTS headers.
 
-use fdk_aac::enc::{AudioObjectType, BitRate, ChannelMode, Encoder, EncoderParams, Transport};
+use fdk_aac::enc::{
+    AudioObjectType, BitRate, ChannelMode, Encoder, EncoderError, EncoderParams, Transport,
+};
 
 use crate::MediaError;
 use crate::audio::{AudioConfig, CodecConfig, PacketEncoder};
@@ -15,11 +17,14 @@ struct Aac {
     pcm: Vec<i16>,
 }
 
+fn failed(cause: EncoderError) -> MediaError {
+    MediaError::Audio(cause.to_string())
+}
+
 pub(super) fn open(
     channels: u16,
     bitrate: u32,
 ) -> Result<(impl PacketEncoder + Send + use<>, AudioConfig), MediaError> {
-    let failed = |cause: fdk_aac::enc::EncoderError| MediaError::Audio(cause.to_string());
     let encoder = Encoder::new(EncoderParams {
         bit_rate: BitRate::Cbr(bitrate),
         sample_rate: SAMPLE_RATE_HZ,

@@ -1,4 +1,4 @@
-//! Where MP4, WebP and JPEG files have an XMP packet (XMP part 3: ISO 16684-3, and Adobe's
+//! Embeds an XMP packet in MP4, WebP and JPEG files (XMP part 3: ISO 16684-3, and Adobe's
 //! specification of the same number, 1.1.3 and 1.2.7; for WebP, RFC 9649, 2.7).
 
 use crate::MediaError;
@@ -26,13 +26,12 @@ pub(crate) fn uuid_box(packet: &str) -> Result<Vec<u8>, MediaError> {
 
 /// Returns `jpeg` with the packet in a segment after its `APP0`.
 pub(crate) fn in_jpeg(jpeg: &[u8], packet: &str) -> Result<Vec<u8>, MediaError> {
-    let other = || MediaError::Picture("a JPEG without JFIF header".into());
     // Start of image, then `APP0`: our own encoder always writes them in this order.
     let [0xff, 0xd8, 0xff, 0xe0, high, low, ..] = jpeg else {
-        return Err(other());
+        return Err(not_jfif());
     };
     let head_end = 4 + usize::from(u16::from_be_bytes([*high, *low]));
-    let (head, rest) = jpeg.split_at_checked(head_end).ok_or_else(other)?;
+    let (head, rest) = jpeg.split_at_checked(head_end).ok_or_else(not_jfif)?;
     let length = 2 + JPEG_SIGNATURE.len() + packet.len();
     let length = u16::try_from(length).map_err(|_| too_long())?.to_be_bytes();
     let segment = [
@@ -46,8 +45,7 @@ pub(crate) fn in_jpeg(jpeg: &[u8], packet: &str) -> Result<Vec<u8>, MediaError> 
 
 /// Converts `webp`, a simple lossy file, to the extended form with the packet.
 pub(crate) fn in_webp(webp: &[u8], packet: &str) -> Result<Vec<u8>, MediaError> {
-    let other = || MediaError::Picture("a WebP that is not simple and lossy".into());
-    let picture = webp.get(12..).ok_or_else(other)?;
+    let picture = webp.get(12..).ok_or_else(not_simple_webp)?;
     // The chunk's header, then that of a key frame of VP8 (RFC 6386, 9.1).
     let [
         b'V',
@@ -67,16 +65,12 @@ pub(crate) fn in_webp(webp: &[u8], packet: &str) -> Result<Vec<u8>, MediaError> 
         size @ ..,
     ] = picture
     else {
-        return Err(other());
+        return Err(not_simple_webp());
     };
     let [w0, w1, h0, h1, ..] = size else {
-        return Err(other());
+        return Err(not_simple_webp());
     };
-    let side = |low: u8, high: u8| {
-        let pixels = u32::from(u16::from_le_bytes([low, high]) & 0x3fff);
-        pixels.saturating_sub(1).to_le_bytes()
-    };
-    let ([a, b, c, _], [d, e, f, _]) = (side(*w0, *w1), side(*h0, *h1));
+    let ([a, b, c, _], [d, e, f, _]) = (side_minus_one(*w0, *w1), side_minus_one(*h0, *h1));
     // `VP8X`: flags, three reserved bytes, then width and height minus one in 24 bits each.
     let extended = [WEBP_HAS_XMP, 0, 0, 0, a, b, c, d, e, f];
     let mut body = b"WEBP".to_vec();
@@ -91,6 +85,20 @@ fn chunk(kind: &[u8; 4], body: &[u8]) -> Result<Vec<u8>, MediaError> {
     let length = u32::try_from(body.len()).map_err(|_| too_long())?;
     let padding = &[0][..body.len() % 2];
     Ok([kind, &length.to_le_bytes()[..], body, padding].concat())
+}
+
+/// A side of 14 bits in a key frame, as `VP8X` stores it: minus one.
+fn side_minus_one(low: u8, high: u8) -> [u8; 4] {
+    let pixels = u32::from(u16::from_le_bytes([low, high]) & 0x3fff);
+    pixels.saturating_sub(1).to_le_bytes()
+}
+
+fn not_jfif() -> MediaError {
+    MediaError::Picture("a JPEG without JFIF header".into())
+}
+
+fn not_simple_webp() -> MediaError {
+    MediaError::Picture("a WebP that is not simple and lossy".into())
 }
 
 fn too_long() -> MediaError {
