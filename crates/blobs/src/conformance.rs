@@ -19,7 +19,7 @@ use futures_util::{TryStreamExt, future};
 use kinora_contract::StoredFile;
 use tempfile::NamedTempFile;
 
-use crate::{BlobEntry, BlobError, BlobStore, ByteStream, EntryStream, PAGE_MAX, measure_bytes};
+use crate::{BlobError, BlobStore, ByteStream, EntryStream, PAGE_MAX, measure_bytes};
 
 /// Runs each case twice: on one handle, and alternating between two handles.
 macro_rules! run {

@@ -258,7 +258,7 @@ fn picture(body: &[u8]) -> io::Result<Picture> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clip_head::ClipHead;
+    use crate::protocol::ClipHead;
     use crate::sandbox::Role;
     use proptest::prelude::*;
 

@@ -189,7 +189,7 @@ fn a_vace_model_is_told_from_a_plain_one() {
 
 fn parse(bytes: &[u8]) -> Result<Header, HeaderError> {
     let magic = bytes.first_chunk().copied().unwrap_or_default();
-    check::parse(bytes, bytes.len() as u64, magic)
+    super::parse(bytes, bytes.len() as u64, magic)
 }
 
 #[test]
