@@ -2,18 +2,17 @@
 //! the target once it is complete. An interrupted download, even of an earlier process, resumes
 //! where it stopped. A task's files never change, so the bytes of two attempts fit together.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderValue, LOCATION, RANGE};
+use hyper::header::{CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
 use hyper::{Method, Response, StatusCode};
-use url::Url;
+use kinora_http::{PartialFile, content_range, next_piece, redirect_target};
 
 use crate::client::{Client, Variant};
 use crate::error::Error;
 use crate::http::Call;
-use crate::partial::Partial;
 use crate::retry;
 
 impl Client {
@@ -26,16 +25,20 @@ impl Client {
     /// file `.NAME.ID-VARIANT.part` remains, and the next download to the same path resumes it. The
     /// file gets its final name only when its length is right and it is synced.
     pub async fn download(&self, id: &str, variant: Variant, path: &Path) -> Result<u64, Error> {
-        let label = format!("{id}-{}", variant.name());
-        let mut partial = Partial::open(path, &label).await?;
+        let beside = partial_path(path, id, variant)?;
+        let opened = PartialFile::open(beside.clone()).await;
+        let mut partial = opened.map_err(|source| failure(&beside, source))?;
         let mut attempt = 0;
         loop {
-            let before = partial.length;
+            let before = partial.length();
             let error = match self.fetch(id, variant, &mut partial).await {
-                Ok(()) => return partial.finish(path).await,
+                Ok(()) => {
+                    let finished = partial.finish(path).await;
+                    return finished.map_err(|source| failure(path, source));
+                }
                 Err(error) => error,
             };
-            if partial.length > before {
+            if partial.length() > before {
                 // A long file over a bad connection arrives in many pieces.
                 attempt = 0;
             }
@@ -49,37 +52,42 @@ impl Client {
     }
 
     /// One attempt to get the missing bytes.
-    async fn fetch(&self, id: &str, variant: Variant, partial: &mut Partial) -> Result<(), Error> {
+    async fn fetch(
+        &self,
+        id: &str,
+        variant: Variant,
+        partial: &mut PartialFile,
+    ) -> Result<(), Error> {
         let mut call = self
             .to(Method::GET, &["videos", id, "content"])
             .query("variant", variant.name());
-        if partial.length > 0 {
-            call = call.header(RANGE, range(partial.length)?);
+        if partial.length() > 0 {
+            call = call.header(RANGE, range(partial.length())?);
         }
         let response = match self.content(&call).await {
             // The partial file is as long as the whole or longer: perhaps an earlier rename failed.
             Err(error) if status(&error) == Some(416) => {
-                partial.restart().await?;
+                clear(partial).await?;
                 let broken = "the partial file did not match";
                 return Err(Error::Broken(broken.into()));
             }
             answered => answered?,
         };
         if response.status() != StatusCode::PARTIAL_CONTENT {
-            partial.restart().await?;
+            clear(partial).await?;
         }
-        let whole = whole_length(response.headers(), partial.length)?;
+        let whole = whole_length(response.headers(), partial.length())?;
         self.save(response.into_body(), partial).await?;
         match whole {
-            Some(whole) if partial.length > whole => {
+            Some(whole) if partial.length() > whole => {
                 // Another attempt would not help.
-                partial.restart().await?;
+                clear(partial).await?;
                 Err(Error::Answer(
                     "more bytes arrived than the file has".to_owned(),
                 ))
             }
-            Some(whole) if whole != partial.length => Err(Error::Broken(
-                format!("{} of {whole} bytes arrived", partial.length).into(),
+            Some(whole) if whole != partial.length() => Err(Error::Broken(
+                format!("{} of {whole} bytes arrived", partial.length()).into(),
             )),
             _ => Ok(()),
         }
@@ -92,9 +100,8 @@ impl Client {
         if !response.status().is_redirection() {
             return Ok(response);
         }
-        let location = response.headers().get(LOCATION);
-        let location = location.and_then(|value| value.to_str().ok()).unwrap_or("");
-        let url = redirected(&self.0.base, location)?;
+        let url = redirect_target(&self.0.base, response.headers())
+            .ok_or_else(|| Error::Answer("a redirect leads nowhere".to_owned()))?;
         let response = http.open(&call.elsewhere(url)).await?;
         let response = http.accepted(response).await?;
         if !response.status().is_success() {
@@ -103,18 +110,35 @@ impl Client {
         Ok(response)
     }
 
-    async fn save(&self, mut body: Incoming, partial: &mut Partial) -> Result<(), Error> {
-        let limit = self.0.http.limit();
-        loop {
-            let frame = tokio::time::timeout(limit, body.frame()).await;
-            let Some(frame) = frame.map_err(|_| Error::Timeout(limit))? else {
-                return Ok(());
-            };
-            let frame = frame.map_err(|error| Error::Broken(error.into()))?;
-            if let Some(bytes) = frame.data_ref() {
-                partial.add(bytes).await?;
-            }
+    async fn save(&self, mut body: Incoming, partial: &mut PartialFile) -> Result<(), Error> {
+        while let Some(bytes) = next_piece(&mut body, self.0.http.limit()).await? {
+            let added = partial.add(&bytes).await;
+            added.map_err(|source| failure(partial.path(), source))?;
         }
+        Ok(())
+    }
+}
+
+/// `.NAME.ID-VARIANT.part` in the folder of `target`.
+fn partial_path(target: &Path, id: &str, variant: Variant) -> Result<PathBuf, Error> {
+    // An id comes from the caller and must not contain a path.
+    let id: String = id
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric() || matches!(*c, '_' | '-'))
+        .collect();
+    let path = PartialFile::path_for(target, &format!("{id}-{}.part", variant.name()));
+    path.ok_or_else(|| Error::Options(format!("{} names no file", target.display())))
+}
+
+async fn clear(partial: &mut PartialFile) -> Result<(), Error> {
+    let cleared = partial.clear().await;
+    cleared.map_err(|source| failure(partial.path(), source))
+}
+
+fn failure(path: &Path, source: io::Error) -> Error {
+    Error::File {
+        path: path.to_owned(),
+        source,
     }
 }
 
@@ -127,36 +151,21 @@ fn range(from: u64) -> Result<HeaderValue, Error> {
     range.map_err(|error| Error::Options(error.to_string()))
 }
 
-/// The target of a redirect: http or https, but not from https to http.
-fn redirected(base: &Url, location: &str) -> Result<Url, Error> {
-    let url = base.join(location).ok().filter(|url| match url.scheme() {
-        "https" => true,
-        scheme => scheme == "http" && base.scheme() == "http",
-    });
-    url.ok_or_else(|| Error::Answer("a redirect leads nowhere".to_owned()))
-}
-
 /// The length of the whole file, of which `from` bytes are present. A part must begin at the
 /// requested byte.
 fn whole_length(headers: &HeaderMap, from: u64) -> Result<Option<u64>, Error> {
-    let text = |name| {
-        headers
-            .get(name)
-            .and_then(|value: &HeaderValue| value.to_str().ok())
+    let Some(range) = headers.get(CONTENT_RANGE) else {
+        let length = headers.get(CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok());
+        return Ok(length.and_then(|length| length.parse().ok()));
     };
-    let Some(range) = text(CONTENT_RANGE) else {
-        return Ok(text(CONTENT_LENGTH).and_then(|length| length.parse().ok()));
-    };
-    let parts = range.strip_prefix("bytes ").and_then(|range| {
-        let (part, whole) = range.split_once('/')?;
-        let (first, _) = part.split_once('-')?;
-        Some((first.parse::<u64>().ok()?, whole.parse::<u64>().ok()))
-    });
-    match parts {
+    match content_range(headers) {
         Some((first, whole)) if first == from => Ok(whole),
-        _ => Err(Error::Answer(format!(
-            "'{range}' is not the requested part"
-        ))),
+        _ => {
+            let range = String::from_utf8_lossy(range.as_bytes());
+            let text = format!("'{range}' is not the requested part");
+            Err(Error::Answer(text))
+        }
     }
 }
 
@@ -180,10 +189,11 @@ mod tests {
     }
 
     #[test]
-    fn a_redirect_never_leaves_https() {
-        let to = |base: &str, location| redirected(&Url::parse(base).unwrap(), location).is_ok();
-        assert!(to("http://a/v1", "https://s3/x") && to("http://a/v1", "http://s3/x"));
-        assert!(to("https://a/v1", "https://s3/x") && !to("https://a/v1", "http://s3/x"));
-        assert!(!to("http://a/v1", "file:///etc/passwd"));
+    fn an_id_leads_to_no_other_folder() {
+        let path = |target, id| partial_path(Path::new(target), id, Variant::Video);
+        let expected = Path::new("a/.out.mp4.video_x-video.part");
+        assert_eq!(path("a/out.mp4", "video_x").unwrap(), expected);
+        assert_eq!(path("a/out.mp4", "../video_x").unwrap(), expected);
+        assert!(path("/", "x").is_err());
     }
 }

@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
+use kinora_http::next_piece;
 
 use crate::error::Error;
 use crate::video::Video;
@@ -48,14 +48,10 @@ impl Events {
                         .map_err(|error| Error::Answer(error.to_string()));
                 }
             }
-            let frame = tokio::time::timeout(silence_max, self.body.frame()).await;
-            let Some(frame) = frame.map_err(|_| Error::Timeout(silence_max))? else {
+            let Some(data) = next_piece(&mut self.body, silence_max).await? else {
                 return Ok(None);
             };
-            let frame = frame.map_err(|error| Error::Broken(error.into()))?;
-            if let Ok(data) = frame.into_data() {
-                self.parser.feed(&data)?;
-            }
+            self.parser.feed(&data)?;
         }
     }
 }

@@ -1,22 +1,14 @@
 //! HTTP exchanges with time and size limits, over reused connections. Uses no proxy and follows no
 //! redirect.
 
-use std::error::Error as StdError;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue, USER_AGENT};
-use hyper::{HeaderMap, Method, Request, Response};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, RootCertStore, crypto};
+use hyper::http::response::Parts;
+use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use kinora_http::{ClientOptions, ExchangeError, HttpClient, Roots, innermost, read_body};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
@@ -33,7 +25,7 @@ const USER_AGENT_TEXT: &str = concat!("kinora-client/", env!("CARGO_PKG_VERSION"
 /// Connections to services.
 #[derive(Debug)]
 pub(crate) struct Http {
-    client: legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpClient,
     limit: Duration,
 }
 
@@ -89,8 +81,8 @@ impl Call {
         self
     }
 
-    fn request(&self) -> Result<Request<Full<Bytes>>, Error> {
-        let mut request = Request::new(Full::new(self.body.clone()));
+    fn request(&self) -> Result<Request<Bytes>, Error> {
+        let mut request = Request::new(self.body.clone());
         *request.method_mut() = self.method.clone();
         let uri = self.url.as_str().parse();
         *request.uri_mut() =
@@ -121,18 +113,16 @@ impl Http {
         limit: Duration,
         roots_pem: &[u8],
     ) -> Result<Self, Error> {
-        let mut plain = HttpConnector::new();
-        plain.set_connect_timeout(Some(connect_limit));
-        plain.set_nodelay(true);
-        plain.enforce_http(false);
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(roots_pem)?)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(plain);
-        let client = legacy::Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .build(connector);
+        let extra = Some(roots_pem).filter(|pem| !pem.is_empty());
+        let roots = Roots::public().with_pem(extra);
+        let tls = roots.and_then(Roots::client_config).map_err(|error| {
+            Error::Options(format!("the root certificates cannot be used: {error}"))
+        })?;
+        let options = ClientOptions {
+            connect_timeout: Some(connect_limit),
+            ..ClientOptions::default()
+        };
+        let client = HttpClient::new(tls, options, None);
         Ok(Self { client, limit })
     }
 
@@ -144,22 +134,24 @@ impl Http {
     /// One exchange: returns the complete answer, or its refusal as an error.
     pub(crate) async fn exchange(&self, call: &Call) -> Result<Reply, Error> {
         let limit = self.limit + call.extra;
-        let exchanged = async {
-            let response = self.send(call).await?;
-            let (head, body) = accepted(response).await?.into_parts();
-            Ok(Reply {
-                headers: head.headers,
-                body: whole(body).await?,
-            })
-        };
-        let exchanged = tokio::time::timeout(limit, exchanged).await;
-        exchanged.unwrap_or(Err(Error::Timeout(limit)))
+        let exchanging = self
+            .client
+            .exchange(call.request()?, limit, ANSWER_BYTES_MAX);
+        let answer = exchanging
+            .await
+            .map_err(|error| failure(error, &call.url))?;
+        let (head, body) = answer.into_parts();
+        if !is_accepted(head.status) {
+            return Err(refused(&head, &body));
+        }
+        let headers = head.headers;
+        Ok(Reply { headers, body })
     }
 
     /// Reads the head of the answer within the limit, whatever its status; leaves the body unread.
     pub(crate) async fn open(&self, call: &Call) -> Result<Response<Incoming>, Error> {
-        let opened = tokio::time::timeout(self.limit, self.send(call)).await;
-        opened.unwrap_or(Err(Error::Timeout(self.limit)))
+        let opened = self.client.open(call.request()?, self.limit).await;
+        opened.map_err(|error| failure(error, &call.url))
     }
 
     /// Returns `response`, or its refusal as an error.
@@ -167,58 +159,42 @@ impl Http {
         &self,
         response: Response<Incoming>,
     ) -> Result<Response<Incoming>, Error> {
-        let judged = tokio::time::timeout(self.limit, accepted(response)).await;
-        judged.unwrap_or(Err(Error::Timeout(self.limit)))
-    }
-
-    async fn send(&self, call: &Call) -> Result<Response<Incoming>, Error> {
-        let sent = self.client.request(call.request()?).await;
-        sent.map_err(|error| {
-            if error.is_connect() {
-                Error::Connect {
-                    origin: call.url.origin().ascii_serialization(),
-                    source: innermost(error.into()),
-                }
-            } else {
-                Error::Broken(innermost(error.into()))
-            }
-        })
-    }
-}
-
-/// The innermost cause: "connection refused" says more than "client error (Connect)".
-fn innermost(error: Box<dyn StdError + Send + Sync>) -> Box<dyn StdError + Send + Sync> {
-    let mut deepest: &dyn StdError = &*error;
-    while let Some(source) = deepest.source() {
-        deepest = source;
-    }
-    deepest.to_string().into()
-}
-
-async fn whole(body: Incoming) -> Result<Bytes, Error> {
-    let limited = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-    let collected = limited.map_err(|error| {
-        if error.is::<LengthLimitError>() {
-            Error::Answer(format!("it is larger than {ANSWER_BYTES_MAX} bytes"))
-        } else {
-            Error::Broken(innermost(error))
+        if is_accepted(response.status()) {
+            return Ok(response);
         }
-    })?;
-    Ok(collected.to_bytes())
+        let (head, body) = response.into_parts();
+        let read = tokio::time::timeout(self.limit, read_body(body, ANSWER_BYTES_MAX)).await;
+        let body = read.map_err(|_| Error::Timeout(self.limit))??;
+        Err(refused(&head, &body))
+    }
 }
 
-async fn accepted(response: Response<Incoming>) -> Result<Response<Incoming>, Error> {
-    // Only downloads expect redirects, and handle them themselves.
-    if response.status().is_success() || response.status().is_redirection() {
-        return Ok(response);
+/// Only downloads expect redirects, and handle them themselves.
+fn is_accepted(status: StatusCode) -> bool {
+    status.is_success() || status.is_redirection()
+}
+
+/// The error of an exchange with `url`, by its innermost cause.
+fn failure(error: ExchangeError, url: &Url) -> Error {
+    match error {
+        ExchangeError::Connect(error) => Error::Connect {
+            origin: url.origin().ascii_serialization(),
+            source: innermost(&*error).to_string().into(),
+        },
+        other => other.into(),
     }
-    let (head, body) = response.into_parts();
-    let body = whole(body).await?;
-    Err(Error::Refused(Box::new(refusal(
-        head.status.as_u16(),
-        &head.headers,
-        &body,
-    ))))
+}
+
+impl From<ExchangeError> for Error {
+    fn from(error: ExchangeError) -> Self {
+        match error {
+            ExchangeError::Timeout(limit) => Self::Timeout(limit),
+            ExchangeError::TooLarge(max) => Self::Answer(format!("it is larger than {max} bytes")),
+            ExchangeError::Broken(error) | ExchangeError::Connect(error) => {
+                Self::Broken(innermost(&*error).to_string().into())
+            }
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -233,9 +209,9 @@ struct Detail {
     param: Option<String>,
 }
 
-fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
+fn refused(head: &Parts, body: &[u8]) -> Error {
     let text = |name: &str| {
-        let value = headers.get(name).and_then(|value| value.to_str().ok());
+        let value = head.headers.get(name).and_then(|value| value.to_str().ok());
         value.map(str::to_owned)
     };
     let detail = serde_json::from_slice::<Envelope>(body).map_or_else(
@@ -246,15 +222,15 @@ fn refusal(status: u16, headers: &HeaderMap, body: &[u8]) -> Refusal {
         },
         |envelope| envelope.error,
     );
-    Refusal {
-        status,
+    Error::Refused(Box::new(Refusal {
+        status: head.status.as_u16(),
         code: detail.code,
         message: detail.message,
         param: detail.param,
         request_id: text("x-request-id"),
-        retry_after: retry::retry_after(headers),
+        retry_after: retry::retry_after(&head.headers),
         is_final: text("x-should-retry").as_deref() == Some("false"),
-    }
+    }))
 }
 
 /// The start of an unexpected body, such as the page of a proxy, on one line.
@@ -267,25 +243,4 @@ fn quoted(body: &[u8]) -> String {
     } else {
         line
     }
-}
-
-/// TLS 1.2 and 1.3 with the public roots and those of `roots_pem`.
-fn tls(roots_pem: &[u8]) -> Result<ClientConfig, Error> {
-    let unusable = |error: &dyn std::fmt::Display| {
-        Error::Options(format!("the root certificates cannot be used: {error}"))
-    };
-    let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    let public = roots.len();
-    for certificate in CertificateDer::pem_slice_iter(roots_pem) {
-        let certificate = certificate.map_err(|error| unusable(&error))?;
-        roots.add(certificate).map_err(|error| unusable(&error))?;
-    }
-    if !roots_pem.is_empty() && roots.len() == public {
-        return Err(unusable(&"there is no certificate in them"));
-    }
-    let provider = Arc::new(crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| unusable(&error))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }

@@ -21,7 +21,7 @@
 //!    client.
 //! 3. `http`: one bounded exchange; `retry`: which calls to retry, and when.
 //! 4. [`Watch`] follows a task by server-sent events (`events`), or by polling.
-//! 5. `download` and `partial`: save a result to a file, and resume after an interruption.
+//! 5. `download`: saves a result to a file, and resumes after an interruption.
 //!
 //! A submit always carries an `Idempotency-Key`, so a repeat after a lost answer returns the same
 //! task. All other calls are safe to repeat. The client uses no proxy and sends its key only to the
@@ -37,7 +37,6 @@ mod events;
 mod http;
 mod model;
 mod pages;
-mod partial;
 mod request;
 mod retry;
 mod video;

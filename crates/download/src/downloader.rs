@@ -3,20 +3,22 @@
 
 use std::time::Duration;
 
-use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{HeaderMap, HeaderValue, IF_RANGE, RANGE};
+use kinora_http::{Backoff, next_piece};
 
 use crate::check;
 use crate::error::Error;
 use crate::head::{self, Body, Held};
-use crate::http::{Http, innermost};
+use crate::http::Http;
 use crate::partial::Partial;
-use crate::retry;
 use crate::room::{Claim, Room};
 use crate::source::Source;
 use crate::token::Token;
 use crate::watcher::Watcher;
+
+/// The longest wait between two attempts, unless the server asks for a longer one.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// How to download.
 #[derive(Clone, Debug)]
@@ -87,7 +89,11 @@ impl Downloader {
                 partial.leave().await;
                 return Err(error);
             }
-            let wait = retry::wait(self.options.first_wait, retry, error.retry_after());
+            let backoff = Backoff {
+                first: self.options.first_wait,
+                max: WAIT_MAX,
+            };
+            let wait = backoff.wait(retry, error.retry_after());
             retry += 1;
             watcher.retrying(&error, wait, retry, self.options.retries_max);
             tokio::time::sleep(wait).await;
@@ -169,15 +175,7 @@ impl Downloader {
         watcher: &dyn Watcher,
     ) -> Result<(), Error> {
         let limit = self.options.stall_limit;
-        loop {
-            let frame = tokio::time::timeout(limit, body.frame()).await;
-            let Some(frame) = frame.map_err(|_| Error::Stalled(limit))? else {
-                return Ok(());
-            };
-            let frame = frame.map_err(|error| Error::Broken(innermost(error.into())))?;
-            let Some(bytes) = frame.data_ref() else {
-                continue;
-            };
+        while let Some(bytes) = next_piece(&mut body, limit).await? {
             let length = partial.held.length + bytes.len() as u64;
             if length > whole {
                 // Another attempt would not help.
@@ -185,10 +183,11 @@ impl Downloader {
                 let what = "more bytes arrived than the file has";
                 return Err(Error::Answer(what.to_owned()));
             }
-            partial.add(bytes).await?;
+            partial.add(&bytes).await?;
             claim.used(bytes.len() as u64);
             watcher.grown(length);
         }
+        Ok(())
     }
 }
 

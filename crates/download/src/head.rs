@@ -1,13 +1,18 @@
 //! What the head of an answer means for the bytes that are present. Decides alone; reads and
 //! writes nothing.
 
+use std::time::Duration;
+
 use hyper::StatusCode;
 use hyper::header::{
     CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, HeaderName, LAST_MODIFIED,
 };
+use kinora_http::content_range;
 
 use crate::error::Error;
-use crate::retry;
+
+/// The longest wait that a server may ask for.
+const ASKED_MAX: Duration = Duration::from_secs(300);
 
 /// The bytes that are present, and the file that they belong to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,20 +65,15 @@ pub(crate) fn judge(
         status => Err(Error::Status {
             origin: origin.to_owned(),
             status: status.as_u16(),
-            retry_after: retry::retry_after(headers),
+            retry_after: kinora_http::retry_after(headers).map(|wait| wait.min(ASKED_MAX)),
         }),
     }
 }
 
 /// A part must begin with the first missing byte, and belong to the same file as the others.
 fn rest(headers: &HeaderMap, held: &Held) -> Result<Body, Error> {
-    let range = text(headers, &CONTENT_RANGE).unwrap_or_default();
-    let parts = range.strip_prefix("bytes ").and_then(|range| {
-        let (part, whole) = range.split_once('/')?;
-        let (first, _) = part.split_once('-')?;
-        Some((first.parse::<u64>().ok()?, whole.parse::<u64>().ok()))
-    });
-    let Some((first, whole)) = parts else {
+    let Some((first, whole)) = content_range(headers) else {
+        let range = text(headers, &CONTENT_RANGE).unwrap_or_default();
         return Err(Error::Answer(format!("'{range}' names no part of a file")));
     };
     let is_other_length = matches!((whole, held.whole), (Some(now), Some(then)) if now != then);

@@ -4,7 +4,7 @@
 //!
 //! The modules in the order in which a download passes them:
 //!
-//! 1. [`Downloader`] gets one [`Source`], in several attempts; `retry` has the pauses between them.
+//! 1. [`Downloader`] gets one [`Source`], in several attempts.
 //! 2. `partial`: the incomplete file beside its target, and what is known of it.
 //! 3. `http`: one request, with its redirects; the [`Token`] goes to its own origin only.
 //! 4. `head`: what an answer means for the bytes that are present.
@@ -19,7 +19,6 @@ mod error;
 mod head;
 mod http;
 mod partial;
-mod retry;
 mod room;
 mod source;
 mod token;

@@ -1,14 +1,11 @@
 //! An incomplete file: beside its target, locked against a second download, and kept for the next
 //! attempt. A second small file notes where the bytes came from.
 
-use std::ffi::OsString;
-use std::fs::TryLockError;
-use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use tokio::fs::{self, File, OpenOptions};
-use tokio::io::AsyncWriteExt;
+use kinora_http::PartialFile;
+use tokio::fs;
 
 use crate::error::Error;
 use crate::head::Held;
@@ -16,9 +13,8 @@ use crate::head::Held;
 /// An unfinished file.
 #[derive(Debug)]
 pub(crate) struct Partial {
-    path: PathBuf,
     note: PathBuf,
-    file: File,
+    file: PartialFile,
     /// The bytes that are present.
     pub(crate) held: Held,
 }
@@ -27,29 +23,17 @@ impl Partial {
     /// Opens the partial file of `target`, with the bytes that an earlier attempt got from `url`.
     pub(crate) async fn open(target: &Path, url: &str) -> Result<Self, Error> {
         let [path, note] = [beside(target, "part")?, beside(target, "part.from")?];
-        let failed = |source: io::Error| failure(&path, source);
-        let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        let file = options.open(&path).await.map_err(failed)?.into_std().await;
-        file.try_lock().map_err(|error| match error {
-            TryLockError::Error(error) => failed(error),
-            TryLockError::WouldBlock => Error::Busy(target.to_owned()),
+        let opened = PartialFile::open(path.clone()).await;
+        let file = opened.map_err(|source| match source.kind() {
+            ErrorKind::ResourceBusy => Error::Busy(target.to_owned()),
+            _ => failure(&path, source),
         })?;
-        let own = file.metadata().map_err(failed)?;
-        let named = fs::metadata(&path).await;
-        if !named.is_ok_and(|named| (named.dev(), named.ino()) == (own.dev(), own.ino())) {
-            // The download that had the lock until now has just given the file its name.
-            return Err(Error::Busy(target.to_owned()));
-        }
         let noted = fs::read_to_string(&note).await.unwrap_or_default();
-        let held = held(&noted, url, own.len());
-        let mut partial = Self {
-            path,
-            note,
-            file: File::from_std(file),
-            held: held.clone().unwrap_or_default(),
-        };
-        if held.is_none() {
+        let held = held(&noted, url, file.length());
+        let is_other = held.is_none();
+        let held = held.unwrap_or_default();
+        let mut partial = Self { note, file, held };
+        if is_other {
             partial.empty().await?;
         }
         Ok(partial)
@@ -71,16 +55,15 @@ impl Partial {
 
     /// Empties the file.
     pub(crate) async fn empty(&mut self) -> Result<(), Error> {
-        self.flush().await?;
-        let emptied = self.file.set_len(0).await;
-        self.judge(emptied)?;
+        let cleared = self.file.clear().await;
+        cleared.map_err(|source| failure(self.path(), source))?;
         self.held = Held::default();
         Ok(())
     }
 
     pub(crate) async fn add(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let written = self.file.write_all(bytes).await;
-        self.judge(written)?;
+        let added = self.file.add(bytes).await;
+        added.map_err(|source| failure(self.path(), source))?;
         self.held.length += bytes.len() as u64;
         Ok(())
     }
@@ -88,38 +71,32 @@ impl Partial {
     /// Hands all bytes to the system.
     pub(crate) async fn flush(&mut self) -> Result<(), Error> {
         let flushed = self.file.flush().await;
-        self.judge(flushed)
+        flushed.map_err(|source| failure(self.path(), source))
     }
 
     /// Where the bytes are.
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.file.path()
     }
 
     /// Gives the complete file its name.
     pub(crate) async fn finish(self, target: &Path) -> Result<u64, Error> {
-        let synced = self.file.sync_all().await;
-        self.judge(synced)?;
-        let moved = fs::rename(&self.path, target).await;
-        moved.map_err(|source| failure(target, source))?;
+        let finished = self.file.finish(target).await;
+        let length = finished.map_err(|source| failure(target, source))?;
         let named = kinora_durable::sync_name(target);
         named.map_err(|source| failure(target, source))?;
         // A note without its file is harmless.
         let _ = fs::remove_file(&self.note).await;
-        Ok(self.held.length)
+        Ok(length)
     }
 
     /// Removes it if it has no bytes that another attempt could use.
     pub(crate) async fn leave(self) {
-        if self.held.length == 0 {
-            // If this fails, an empty file remains, which is harmless.
-            let _ = fs::remove_file(&self.path).await;
+        if self.file.length() == 0 {
+            // If this fails, a note without its file remains, which is harmless.
             let _ = fs::remove_file(&self.note).await;
         }
-    }
-
-    fn judge(&self, result: io::Result<()>) -> Result<(), Error> {
-        result.map_err(|source| failure(&self.path, source))
+        self.file.leave().await;
     }
 }
 
@@ -177,14 +154,8 @@ fn failure(path: &Path, source: io::Error) -> Error {
 
 /// `.NAME.ENDING` in the folder of `target`.
 fn beside(target: &Path, ending: &str) -> Result<PathBuf, Error> {
-    let Some(name) = target.file_name() else {
-        let shown = target.display();
-        return Err(Error::Options(format!("{shown} names no file")));
-    };
-    let mut hidden = OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{ending}"));
-    Ok(target.with_file_name(hidden))
+    let path = PartialFile::path_for(target, ending);
+    path.ok_or_else(|| Error::Options(format!("{} names no file", target.display())))
 }
 
 #[cfg(test)]

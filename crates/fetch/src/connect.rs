@@ -5,18 +5,16 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kinora_http::{Roots, RootsError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::client::Resumption;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::address::meant;
 use crate::error::{Cause, FetchError, is_shortage};
-use crate::options::OptionsError;
 use crate::patience::Patience;
 use crate::policy::Policy;
 use crate::target::Target;
@@ -32,23 +30,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Duplex for T {}
 ///
 /// # Errors
 /// If the PEM does not contain at least one certificate.
-pub(crate) fn tls(extra_roots_pem: Option<&[u8]>) -> Result<TlsConnector, OptionsError> {
-    let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    if let Some(pem) = extra_roots_pem {
-        let before = roots.len();
-        for certificate in CertificateDer::pem_slice_iter(pem) {
-            roots.add(certificate.map_err(|error| OptionsError::Pem(error.to_string()))?)?;
-        }
-        if roots.len() == before {
-            return Err(OptionsError::NoCertificate);
-        }
-    }
-    let provider = Arc::new(crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+pub(crate) fn tls(extra_roots_pem: Option<&[u8]>) -> Result<TlsConnector, RootsError> {
+    let roots = Roots::public().with_pem(extra_roots_pem)?;
+    let mut config = roots.client_config()?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // A resumed session sends no certificate, so its host would go unchecked.
     config.resumption = Resumption::disabled();
     Ok(TlsConnector::from(Arc::new(config)))
 }

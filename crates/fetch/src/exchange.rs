@@ -9,13 +9,13 @@ use hyper::header::{ACCEPT, ACCEPT_ENCODING, HOST, LOCATION, TRANSFER_ENCODING, 
 use hyper::http::request;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use kinora_http::retry_after;
 use tokio::task::JoinSet;
 use url::{Position, Url};
 
 use crate::coding::Coding;
 use crate::connect::Connection;
 use crate::error::{Cause, FetchError};
-use crate::retry_after::retry_after;
 
 /// Maximum size of a response head, a chunk head or trailers, in bytes.
 const HEAD_BYTES_MAX: usize = 32 * 1024;

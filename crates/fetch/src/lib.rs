@@ -13,9 +13,8 @@
 //! 6. `body`: saves the bytes to a new file, counted, never below the minimum rate, and undoes their
 //!    `coding`.
 //!
-//! `names` provides the look-ups to clients in other crates, without these checks.
-//!
-//! `error` has the errors, `reached` how far the fetch got, `retry_after` the wait that a host asks for.
+//! `error` has the errors, `reached` how far the fetch got. [`SystemResolver`] also resolves for clients in
+//! other crates, without these checks.
 //!
 //! It uses no proxy from the environment, no connection reuse and no cookies, and does not
 //! interpret the file.
@@ -31,14 +30,12 @@ mod error;
 mod exchange;
 mod fetcher;
 mod lookups;
-mod names;
 mod network;
 mod options;
 mod patience;
 mod policy;
 mod reached;
 mod resolve;
-mod retry_after;
 mod surroundings;
 mod target;
 mod turns;
@@ -48,11 +45,9 @@ pub use body::{Pace, SaveError, Saving, save};
 pub use coding::Coding;
 pub use error::{Cause, FetchError};
 pub use fetcher::{DISK_THREADS, Fetcher, Post, Request};
-pub use names::Names;
 pub use network::{Network, NetworkError};
 pub use options::{Options, OptionsError};
 pub use policy::{Allowed, AllowedError};
 pub use reached::Reached;
 pub use resolve::{Lookup, LookupError, Resolve, SystemResolver};
-pub use retry_after::retry_after;
 pub use surroundings::{Attached, Interfaces, SystemInterfaces};

@@ -9,7 +9,7 @@ use kinora_contract::limits::{
     REFERENCE_RATE_BYTES_MIN, REFERENCE_RATE_WINDOW_SECONDS, REFERENCE_REDIRECTS_MAX,
     REFERENCE_TURN_SECONDS,
 };
-use tokio_rustls::rustls;
+use kinora_http::RootsError;
 
 use crate::network::Network;
 use crate::policy::Allowed;
@@ -80,15 +80,9 @@ pub enum OptionsError {
     /// No connections are allowed.
     #[error("host_connections_max must be at least 1")]
     NoConnections,
-    /// The extra roots are not valid PEM.
-    #[error("the extra certificate authorities are not PEM: {0}")]
-    Pem(String),
-    /// The extra roots contain no certificate, which is surely a mistake.
-    #[error("the extra certificate authorities contain no certificate")]
-    NoCertificate,
-    /// TLS rejected a certificate.
-    #[error("TLS cannot be set up")]
-    Tls(#[from] rustls::Error),
+    /// The extra roots are unusable.
+    #[error("the extra certificate authorities cannot be used: {0}")]
+    Roots(#[from] RootsError),
 }
 
 impl Options {

@@ -5,12 +5,14 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 use std::net::IpAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use dns_lookup::{AddrInfoHints, LookupErrorKind, getaddrinfo};
 use kinora_contract::Clock;
+use kinora_http::{BoxError, Resolver};
 
 use crate::error::is_shortage;
 use crate::lookups::Lookups;
@@ -46,6 +48,18 @@ impl SystemResolver {
 impl Resolve for SystemResolver {
     async fn resolve(&self, project: &str, host: &str) -> Result<Vec<IpAddr>, LookupError> {
         self.0.resolve(project, host).await
+    }
+}
+
+/// For clients that may connect to any address: on the same dedicated threads, so a resolver that hangs delays
+/// only the calls that need it. Each host gets a share of the threads, as projects do for references.
+impl Resolver for SystemResolver {
+    fn resolve(
+        &self,
+        host: &str,
+    ) -> Pin<Box<dyn Future<Output = Result<Vec<IpAddr>, BoxError>> + Send>> {
+        let (lookups, host) = (self.0.clone(), host.to_owned());
+        Box::pin(async move { Ok(lookups.resolve(&host, &host).await?) })
     }
 }
 

@@ -1,9 +1,8 @@
 //! Why settings are unusable, and why a question has no answer. Both are for operators.
 
-use std::io;
 use std::time::Duration;
 
-use kinora_fetch::LookupError;
+use kinora_http::{ExchangeError, RootsError, error_chain};
 
 /// Why options are invalid.
 #[derive(Debug, thiserror::Error)]
@@ -16,7 +15,7 @@ pub enum OptionsError {
     Token,
     /// The library of TLS refused its settings.
     #[error("TLS cannot be used: {0}")]
-    Tls(#[from] tokio_rustls::rustls::Error),
+    Tls(#[from] RootsError),
 }
 
 /// Why a question has no answer.
@@ -26,18 +25,9 @@ pub enum NoAnswer {
     /// No answer arrived in time.
     #[error("no answer within {0:?}")]
     Timeout(Duration),
-    /// The host name does not resolve.
-    #[error("the host name does not resolve: {0}")]
-    Lookup(#[from] LookupError),
-    /// No connection to any of its addresses.
-    #[error("no connection: {0}")]
-    Connect(#[from] io::Error),
-    /// The connection broke, or the answer is not HTTP/1.1.
-    #[error("the exchange failed: {0}")]
-    Http(#[from] hyper::Error),
-    /// The answer exceeds its limit or was interrupted.
-    #[error("the answer could not be read: {0}")]
-    Body(Box<dyn std::error::Error + Send + Sync>),
+    /// No connection, a broken one, an answer that is not HTTP/1.1, or one that exceeds its limit.
+    #[error("{}", error_chain(.0))]
+    Exchange(#[from] ExchangeError),
     /// Not 200.
     #[error("its answer has status {0}")]
     Status(u16),

@@ -6,13 +6,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use kinora_contract::{Clock, Stopwatch};
-use kinora_fetch::SystemResolver;
 use metrics::{counter, histogram};
 use tokio::time::timeout;
 
 use crate::answer::{Verdict, verdict};
 use crate::error::{NoAnswer, OptionsError};
-use crate::exchange::{Endpoint, tls};
+use crate::exchange::Endpoint;
 use crate::options::{Options, Otherwise};
 use crate::question::{Made, Question, Subject};
 
@@ -38,12 +37,7 @@ impl Policy {
     /// # Errors
     /// If the URL or the token is unusable.
     pub fn new(options: Options, clock: Arc<dyn Clock>) -> Result<Self, OptionsError> {
-        let endpoint = Endpoint {
-            url: options.parsed_url()?,
-            authorization: options.authorization()?,
-            resolver: SystemResolver::new(options.timeout, clock.clone()),
-            tls: tls()?,
-        };
+        let endpoint = Endpoint::new(&options, clock.clone())?;
         Ok(Self {
             options: Arc::new(options),
             endpoint: Arc::new(endpoint),
@@ -105,7 +99,7 @@ impl Policy {
     async fn exchange(&self, question: &Question<'_>) -> Result<Verdict, NoAnswer> {
         let question = Bytes::from(serde_json::to_vec(question)?);
         let limit = self.options.timeout;
-        let answered = timeout(limit, self.endpoint.ask(question)).await;
+        let answered = timeout(limit, self.endpoint.ask(question, limit)).await;
         let body = answered.unwrap_or(Err(NoAnswer::Timeout(limit)))?;
         Ok(verdict(&body)?)
     }

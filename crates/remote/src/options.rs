@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kinora_upstream::{KeyError, KeySource, RootsError};
+use kinora_http::RootsError;
+use kinora_upstream::{KeyError, KeySource};
 
 use crate::dialect::Dialect;
 
@@ -102,7 +103,7 @@ pub enum OptionsError {
         source: KeyError,
     },
     /// The extra roots are invalid.
-    #[error(transparent)]
+    #[error("unusable extra certificate authorities: {0}")]
     Roots(#[from] RootsError),
 }
 

@@ -39,7 +39,7 @@ pub enum OptionsError {
     Ratio(f64),
     /// The library of TLS refused its settings.
     #[error("TLS cannot be used: {0}")]
-    Tls(#[from] rustls::Error),
+    Tls(#[from] kinora_http::RootsError),
 }
 
 impl Options {

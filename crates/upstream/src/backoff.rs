@@ -7,8 +7,7 @@ use std::time::Duration;
 /// Waits of one series of attempts.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff {
-    first: Duration,
-    max: Duration,
+    waits: kinora_http::Backoff,
     salt: u64,
 }
 
@@ -16,8 +15,7 @@ impl Backoff {
     /// Waits from `first` to `max`, spread by `salt`.
     pub fn new(first: Duration, max: Duration, salt: &str) -> Self {
         Self {
-            first,
-            max,
+            waits: kinora_http::Backoff { first, max },
             salt: hash(salt),
         }
     }
@@ -25,12 +23,8 @@ impl Backoff {
     /// The wait after failure number `attempt`, counted from 0: 75 to 125 % of `first * 2^attempt`,
     /// limited to `max` before spreading.
     pub fn wait(&self, attempt: u32) -> Duration {
-        let doubled = self
-            .first
-            .saturating_mul(1 << attempt.min(20))
-            .min(self.max);
-        let spread = hash((self.salt, attempt)) % 1000;
-        doubled.mul_f64(0.75 + spread as f64 / 2000.0)
+        let share = hash((self.salt, attempt)) % 1000;
+        self.waits.spread(attempt, share as f64 / 1000.0)
     }
 }
 

@@ -4,6 +4,8 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use kinora_http::ExchangeError;
+
 /// What happened instead of a usable answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -67,6 +69,17 @@ impl Cause {
             Self::Status { status, .. } => matches!(status, 408 | 502 | 504),
             Self::Connect(_) | Self::NoUpstream => false,
             _ => true,
+        }
+    }
+}
+
+impl From<ExchangeError> for Cause {
+    fn from(error: ExchangeError) -> Self {
+        match error {
+            ExchangeError::Connect(error) => Self::Connect(error),
+            ExchangeError::Broken(error) => Self::Exchange(error),
+            ExchangeError::Timeout(limit) => Self::Timeout(limit),
+            ExchangeError::TooLarge(bytes_max) => Self::AnswerTooLarge(bytes_max),
         }
     }
 }

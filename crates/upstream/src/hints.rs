@@ -14,7 +14,7 @@ pub fn poll_after(headers: &HeaderMap) -> Option<Duration> {
 
 /// The wait before a refused call may be repeated: `retry-after-ms`, otherwise `Retry-After`.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    milliseconds(headers, "retry-after-ms").or_else(|| kinora_fetch::retry_after(headers))
+    milliseconds(headers, "retry-after-ms").or_else(|| kinora_http::retry_after(headers))
 }
 
 fn milliseconds(headers: &HeaderMap, name: &str) -> Option<Duration> {

@@ -33,7 +33,7 @@ pub use backoff::Backoff;
 pub use cause::Cause;
 pub use form::{Content, Part, encode as encode_form};
 pub use hints::{poll_after, retry_after};
-pub use http::{Http, HttpOptions, Reply, RootsError};
+pub use http::{Http, HttpOptions, Reply};
 pub use key::{Key, KeyError, KeySource};
 pub use media_type::{file_ending, is_media_type};
 pub use patience::{Impatience, Limits, Patience};

@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http_body_util::{BodyExt, Collected, Limited};
 use hyper::Response;
 use hyper::body::Incoming;
 use kinora_contract::Clock;
 use kinora_fetch::{Coding, Pace, SaveError, Saving, save};
+use kinora_http::read_body;
 
 use crate::cause::Cause;
 use crate::http::Reply;
@@ -63,9 +63,9 @@ pub async fn save_result(
 ) -> Result<u64, ResultError> {
     let (head, body) = response.into_parts();
     if head.status.as_u16() != 200 {
-        let read = Limited::new(body, REFUSAL_BYTES_MAX).collect();
+        let read = read_body(body, REFUSAL_BYTES_MAX);
         let read = tokio::time::timeout(saved.answer_timeout, read).await;
-        let body = read.ok().and_then(Result::ok).map(Collected::to_bytes);
+        let body = read.ok().and_then(Result::ok);
         return Err(ResultError::Refused(Reply {
             status: head.status.as_u16(),
             headers: head.headers,

@@ -17,14 +17,7 @@ pub fn shown(bytes: &[u8]) -> String {
 
 /// The error with all its causes.
 pub fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(source) = next {
-        text.push_str(": ");
-        text.push_str(&source.to_string());
-        next = source.source();
-    }
-    shown(text.as_bytes())
+    shown(kinora_http::error_chain(error).as_bytes())
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
 use hyper::{HeaderMap, Method, Request, Response};
@@ -102,7 +101,7 @@ impl Upstream {
         self.http.open(self.request(call)?, call.limit).await
     }
 
-    fn request(&self, call: &Call<'_>) -> Result<Request<Full<Bytes>>, Cause> {
+    fn request(&self, call: &Call<'_>) -> Result<Request<Bytes>, Cause> {
         let mut request = Request::builder()
             .method(call.method.clone())
             .uri(call.url.as_str())
@@ -127,7 +126,7 @@ impl Upstream {
             }
             None => Bytes::new(),
         };
-        let request = request.body(Full::new(body));
+        let request = request.body(body);
         request.map_err(|error| Cause::Connect(error.into()))
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_fetch::{Cause, FetchError, Fetcher, Options, OptionsError, Reached};
+use kinora_http::RootsError;
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
@@ -231,17 +232,17 @@ fn options_that_cannot_work_are_refused() {
     };
     assert!(matches!(
         Fetcher::new(with(""), clock()),
-        Err(OptionsError::NoCertificate)
+        Err(OptionsError::Roots(RootsError::Empty))
     ));
     let broken = "-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n";
     assert!(matches!(
         Fetcher::new(with(broken), clock()),
-        Err(OptionsError::Pem(_))
+        Err(OptionsError::Roots(RootsError::Pem(_)))
     ));
     let empty = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
     assert!(matches!(
         Fetcher::new(with(empty), clock()),
-        Err(OptionsError::Tls(_))
+        Err(OptionsError::Roots(RootsError::Tls(_)))
     ));
     for limit in [Duration::ZERO, Duration::MAX] {
         let wrong = Options {

@@ -8,9 +8,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use rustls::{CertificateError, ClientConfig, RootCertStore};
+use kinora_http::Roots;
+use rustls::pki_types::ServerName;
+use rustls::{CertificateError, ClientConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
@@ -62,26 +62,15 @@ pub(super) struct Tls(Arc<ClientConfig>);
 impl Tls {
     /// Builds it from the address.
     pub(super) fn of(address: &Address) -> Result<Self, OpenError> {
-        let mut roots = RootCertStore::empty();
-        match &address.roots {
-            None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
-            Some(file) => {
-                let found = CertificateDer::pem_file_iter(file);
-                for one in found.map_err(|error| refused(file, &error))? {
-                    let one = one.map_err(|error| refused(file, &error))?;
-                    roots.add(one).map_err(|error| refused(file, &error))?;
-                }
-                if roots.is_empty() {
-                    return Err(refused(file, &"there are none"));
-                }
-            }
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| OpenError::Unavailable(error.into()))?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let roots = match &address.roots {
+            None => Roots::public(),
+            Some(file) => Roots::none().with_file(file).map_err(|error| {
+                let text = format!("the certificates in {}: {error}", file.display());
+                OpenError::Unavailable(text.into())
+            })?,
+        };
+        let config = roots.client_config();
+        let config = config.map_err(|error| OpenError::Unavailable(error.into()))?;
         Ok(Self(Arc::new(config)))
     }
 }

@@ -7,12 +7,12 @@ use crate::files::{self, crate_folders, manifest};
 
 /// A crate's floor; crates stand on floors below their own.
 const FLOORS: &[(&str, u32)] = &[
-    ("client", 0),
     ("contract", 0),
     ("crash", 0),
     ("durable", 0),
     ("faulty", 0),
     ("h264", 0),
+    ("http", 0),
     ("pages", 0),
     ("pool", 0),
     ("resize", 0),
@@ -21,6 +21,7 @@ const FLOORS: &[(&str, u32)] = &[
     ("test-postgres", 0),
     ("test-s3", 0),
     ("blobs", 1),
+    ("client", 1),
     ("decode", 1),
     ("download", 1),
     ("engine", 1),
@@ -110,6 +111,17 @@ fn arrows_point_downward() {
                     "{folder} must not know {below}"
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn only_http_sets_up_tls_for_clients() {
+    for (folder, manifest) in manifests() {
+        let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table);
+        for name in ["hyper-rustls", "webpki-roots"] {
+            let has_it = dependencies.is_some_and(|table| table.contains_key(name));
+            assert_eq!(has_it, folder == "http", "{folder} and {name}");
         }
     }
 }
