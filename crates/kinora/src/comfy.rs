@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use kinora_comfyui::{Workflow, propose};
+use kinora_engine_upstreams::comfyui::{Workflow, propose};
 use serde_json::Value;
 
 use crate::cli::{ComfyArgs, ComfyCommand, ComfyImportArgs};

@@ -1,0 +1,631 @@
+//! One task from the choice of a server to the film. Its job has an identifier of ours, kept in a [`Ticket`]
+//! before the server hears of it, so any process finds the job again. If it is unclear whether a server has taken
+//! the job, nothing is submitted anywhere until it has said so. Only the server's answers count; events bring
+//! progress, and the next look sooner.
+
+use std::mem;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use kinora_contract::Size;
+use kinora_engine::{Control, FilmJob, Picture, Stage};
+use kinora_engine::places::{Choice, Visit, Wish};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tokio::time::timeout;
+
+use crate::servers::{Cause, Impatience, Patience, chain};
+use super::answer::{FilmAt, Found, Seen, State, film_of};
+use super::card::{Upload, Uploaded, read_files};
+use super::error::ComfyError;
+use super::feed::{Event, Feed, Progress};
+use super::server::{Server, Submitted};
+use super::shared::{Comfy, Shared};
+
+impl Comfy {
+    /// Makes the film of `job`, or follows its ticket, and writes it to the new file `job.to`, which is
+    /// not synced; returns its length in bytes.
+    ///
+    /// A cancel stops the server as well. Dropping the future stops nothing there: the stored ticket can
+    /// be followed later.
+    ///
+    /// # Errors
+    /// [`ComfyError`], but never [`ComfyError::Busy`].
+    pub async fn make(&self, job: &FilmJob<'_>) -> Result<u64, ComfyError> {
+        let options = &self.0.options;
+        let mut attempt = Attempt {
+            shared: &self.0,
+            job,
+            id: prompt_id(job.key),
+            patience: Patience::new(&*self.0.timer, job.cancel, options.limits, job.key),
+            view: View {
+                control: job.control,
+                progress: Progress::of(self.0.card.workflow()),
+                fraction: 0.0,
+            },
+            at: None,
+            unfit: BTreeMap::new(),
+        };
+        let (mut ticket, mut resubmits) = (job.ticket.and_then(Ticket::read), 0);
+        loop {
+            let entered = match ticket.take() {
+                Some(ticket) => attempt.resume(ticket),
+                None => attempt.enter().await,
+            };
+            let ended = match entered {
+                Ok(visit) => {
+                    job.control.place.choose(&self.0.places, visit.index);
+                    attempt.follow(&visit).await
+                }
+                Err(error) => Err(error),
+            };
+            match ended {
+                Err(error @ ComfyError::Forgotten(_)) if resubmits < options.resubmits_max => {
+                    resubmits += 1;
+                    attempt.at = None;
+                    tracing::warn!(%error, "server lost the job; submitting it again");
+                }
+                Err(error) => {
+                    if error.leaves_work() {
+                        attempt.call_off().await;
+                    }
+                    return Err(error);
+                }
+                Ok(bytes) => return Ok(bytes),
+            }
+        }
+    }
+
+    /// Stops the job of `ticket`. A finished or unknown job counts as stopped.
+    ///
+    /// # Errors
+    /// [`ComfyError::Busy`] if the server does not answer. [`ComfyError::Forgotten`] if it is no longer
+    /// configured.
+    pub async fn call_off(&self, ticket: &Ticket) -> Result<(), ComfyError> {
+        let index = self
+            .0
+            .index_of(&ticket.comfyui)
+            .ok_or_else(|| ComfyError::Forgotten(ticket.comfyui.clone()))?;
+        let server = Server {
+            shared: &self.0,
+            index,
+        };
+        let limit = self.0.options.cancel_timeout;
+        let stopped = timeout(limit, server.cancel(&ticket.prompt_id)).await;
+        stopped.unwrap_or_else(|_| {
+            Err(ComfyError::Busy {
+                after: limit,
+                cause: crate::servers::Cause::Timeout(limit),
+            })
+        })
+    }
+}
+
+impl Attempt<'_> {
+    /// Goes back to the job of an earlier attempt.
+    fn resume(&mut self, ticket: Ticket) -> Result<Visit, ComfyError> {
+        let Some(index) = self.shared.index_of(&ticket.comfyui) else {
+            return Err(ComfyError::Forgotten(ticket.comfyui));
+        };
+        self.at = Some(index);
+        self.id = ticket.prompt_id;
+        Ok(self.shared.places.visit(index))
+    }
+}
+
+/// A job at a server.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ticket {
+    /// The configured base URL of the server.
+    pub comfyui: String,
+    /// The job's `prompt_id` there.
+    pub prompt_id: String,
+}
+
+impl Ticket {
+    /// The ticket of an earlier attempt, unless another kind of engine made it.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let ticket = serde_json::from_str(text);
+        if let Err(error) = &ticket {
+            tracing::warn!(%error, "unreadable ticket of an earlier attempt; submitting again");
+        }
+        ticket.ok()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        serde_json::json!({"comfyui": self.comfyui, "prompt_id": self.prompt_id}).to_string()
+    }
+}
+
+/// A UUID of version 8 (RFC 9562, 5.8) in lower case, as ComfyUI demands.
+pub(crate) fn prompt_id(key: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(b"kinora comfyui job\0");
+    hash.update(key.as_bytes());
+    let mut bytes = [0_u8; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    bytes[6] = bytes[6] & 0x0f | 0x80;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let mut id = String::with_capacity(36);
+    for (index, byte) in bytes.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
+            id.push('-');
+        }
+        id.push_str(&format!("{byte:02x}"));
+    }
+    id
+}
+
+/// Larger previews are not shown.
+const PREVIEW_SIDE_MAX: u32 = 2_048;
+
+/// An attempt and what it has learned.
+struct Attempt<'a> {
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) job: &'a FilmJob<'a>,
+    /// The job's identifier at every server.
+    pub(crate) id: String,
+    pub(crate) patience: Patience<'a>,
+    pub(crate) view: View<'a>,
+    /// The server that may have the job.
+    pub(crate) at: Option<usize>,
+    /// What each server lacks that cannot run the workflow.
+    unfit: BTreeMap<usize, String>,
+}
+
+/// What the task's client sees of the work.
+struct View<'a> {
+    pub(crate) control: &'a Control,
+    pub(crate) progress: Progress,
+    /// The fraction done; never decreases.
+    pub(crate) fraction: f64,
+}
+
+impl<'a> Attempt<'a> {
+    pub(crate) fn server(&self, index: usize) -> Server<'a> {
+        Server {
+            shared: self.shared,
+            index,
+        }
+    }
+
+    /// Waits for `working`, or for a cancel.
+    async fn unless_cancelled<T>(
+        &self,
+        working: impl Future<Output = Result<T, ComfyError>>,
+    ) -> Result<T, ComfyError> {
+        tokio::select! {
+            biased;
+            () = self.job.cancel.cancelled() => Err(ComfyError::Cancelled),
+            worked = working => worked,
+        }
+    }
+
+    /// Stops the job at the server that may have it.
+    pub(crate) async fn call_off(&self) {
+        let Some(index) = self.at else {
+            return;
+        };
+        let limit = self.shared.options.cancel_timeout;
+        let error = match timeout(limit, self.server(index).cancel(&self.id)).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => chain(&error),
+            Err(_) => format!("no answer within {limit:?}"),
+        };
+        let server = &self.shared.upstreams[index].name;
+        tracing::warn!(
+            server,
+            error,
+            "server did not accept the cancel and may still work on the job"
+        );
+    }
+}
+
+impl View<'_> {
+    /// Reports a sign of life.
+    pub(crate) fn alive(&mut self, fraction: f64) {
+        self.fraction = self.fraction.max(fraction.clamp(0.0, 1.0));
+        // A cancel arrives through the job's token.
+        let _ = self.control.report(Stage::Generating, self.fraction);
+    }
+
+    /// Shows an event; returns whether the job has ended.
+    pub(crate) async fn show(&mut self, event: Event, shared: &Shared) -> bool {
+        match event {
+            Event::Nodes(nodes) => {
+                let fraction = self.progress.record(nodes);
+                self.alive(fraction);
+            }
+            Event::Preview(image) if self.control.preview.is_wanted() => {
+                if let Some(picture) = decoded(image, shared).await {
+                    self.control.preview.show(picture);
+                }
+            }
+            Event::Preview(_) => {}
+            Event::Ended => return true,
+        }
+        false
+    }
+}
+
+/// Decodes a preview; one that cannot be decoded is not shown.
+async fn decoded(image: Bytes, shared: &Shared) -> Option<Picture> {
+    let decoding = shared
+        .disk
+        .run(move || kinora_decode::image_of(&image, PREVIEW_SIDE_MAX));
+    match decoding.await.ok()? {
+        Ok(image) => Some(Picture {
+            size: Size::new(image.width, image.height),
+            rgb: image.rgb,
+        }),
+        Err(error) => {
+            tracing::debug!(error = chain(&error), "a preview could not be decoded");
+            None
+        }
+    }
+}
+
+/// Number of consecutive polls that must report a job as unknown before it counts as forgotten: a submit
+/// whose connection broke may arrive a moment later.
+pub(crate) const MISSING_MAX: u32 = 2;
+/// Where files are uploaded to, in a server's input folder; the task's own folder is in it.
+const FOLDER: &str = "kinora";
+
+/// Why a server does not have the job.
+enum Miss {
+    /// Nothing is wrong with the request: try the next.
+    Next(Cause),
+    /// This server cannot run the workflow.
+    Lacks(String),
+    /// No other server may be tried.
+    Final(ComfyError),
+}
+
+impl From<ComfyError> for Miss {
+    fn from(error: ComfyError) -> Self {
+        match error {
+            ComfyError::Busy { cause, .. } => Self::Next(cause),
+            other => Self::Final(other),
+        }
+    }
+}
+
+impl Attempt<'_> {
+    /// Brings the job to a server, and returns its visit there.
+    pub(crate) async fn enter(&mut self) -> Result<Visit, ComfyError> {
+        let bytes_max = self.shared.options.upload_bytes_max;
+        let uploads = read_files(self.job, bytes_max).await?;
+        let avoid = self.job.control.place.avoided();
+        let mut last = Cause::NoUpstream;
+        let mut changes = self.shared.places.changes();
+        loop {
+            changes.mark_unchanged();
+            if self.job.cancel.is_cancelled() {
+                return Err(ComfyError::Cancelled);
+            }
+            let unfit = &self.unfit;
+            if unfit.len() == self.shared.upstreams.len() {
+                return Err(ComfyError::Unfit(self.lacking()));
+            }
+            let choice = self.shared.places.choose(&Wish {
+                may: &|index| !unfit.contains_key(&index),
+                prefers: &|_| false,
+                avoid: &avoid,
+            });
+            match choice {
+                Choice::Probe(probe) => {
+                    let asking = async {
+                        self.shared.probe(probe.index).await;
+                        Ok(())
+                    };
+                    self.unless_cancelled(asking).await?;
+                }
+                Choice::Wait(until) => {
+                    let cause = mem::replace(&mut last, Cause::NoUpstream);
+                    let wait = until.saturating_sub(self.shared.timer.now());
+                    // Wakes up when a server is available sooner than expected.
+                    let changed = async { changes.changed().await.unwrap_or(()) };
+                    let waited = self.patience.wait_for(changed, wait, cause).await;
+                    waited.map_err(|error| match error {
+                        Impatience::Silent { cause, .. } => ComfyError::NoPlace(cause),
+                        error => error.into(),
+                    })?;
+                }
+                Choice::Take(visit) => match self.enter_at(visit.index, &uploads).await {
+                    Ok(()) => return Ok(visit),
+                    Err(Miss::Next(cause)) => last = cause,
+                    Err(Miss::Lacks(what)) => {
+                        let server = &self.shared.upstreams[visit.index].name;
+                        tracing::warn!(server, what, "server cannot run the workflow");
+                        self.unfit.insert(visit.index, what);
+                    }
+                    Err(Miss::Final(error)) => return Err(error),
+                },
+            }
+        }
+    }
+
+    /// What each server lacks.
+    fn lacking(&self) -> String {
+        let told = self.unfit.iter().map(|(index, what)| {
+            let name = &self.shared.upstreams[*index].name;
+            format!("{name}: {what}")
+        });
+        told.collect::<Vec<_>>().join("; ")
+    }
+
+    async fn enter_at(&mut self, index: usize, uploads: &[Upload]) -> Result<(), Miss> {
+        let server = self.server(index);
+        let missing = self.unless_cancelled(self.shared.missing(index)).await?;
+        if let Some(what) = missing {
+            return Err(Miss::Lacks(what));
+        }
+        // An attempt whose ticket was lost may have brought it here.
+        if self
+            .unless_cancelled(server.look(&self.id))
+            .await?
+            .is_some()
+        {
+            self.keep(index).await?;
+            return Ok(());
+        }
+        let uploaded = self.unless_cancelled(self.bring(server, uploads)).await?;
+        let card = &self.shared.card;
+        let graph = card.fill(self.job.spec, &self.id, &uploaded)?;
+        // Before the submit: a process that dies now asks there first.
+        self.keep(index).await?;
+        let submitted = self.submit(server, &graph).await?;
+        let miss = match submitted {
+            Submitted::Accepted => {
+                tracing::info!(
+                    server = server.upstream().name,
+                    id = self.id,
+                    "job submitted"
+                );
+                return Ok(());
+            }
+            Submitted::Unclear(cause) => match self.settle(server, cause).await? {
+                None => return Ok(()),
+                Some(cause) => Miss::Next(cause),
+            },
+            Submitted::NotTaken(cause) => Miss::Next(cause),
+            Submitted::Lacks(what) => {
+                self.shared.set_fit(index, false);
+                Miss::Lacks(what)
+            }
+            Submitted::Refused(cause) => Miss::Final(ComfyError::Refused(cause)),
+        };
+        self.at = None;
+        Err(miss)
+    }
+
+    async fn bring(&self, server: Server<'_>, uploads: &[Upload]) -> Result<Uploaded, ComfyError> {
+        let folder = format!("{FOLDER}/{}", self.id);
+        let mut uploaded = Uploaded::new();
+        for upload in uploads {
+            let name = server.upload(upload, &folder).await?;
+            uploaded.entry(upload.role).or_default().push(name);
+        }
+        Ok(uploaded)
+    }
+
+    /// Stores where the job is about to be.
+    async fn keep(&mut self, index: usize) -> Result<(), ComfyError> {
+        let ticket = Ticket {
+            comfyui: self.shared.upstreams[index].name.clone(),
+            prompt_id: self.id.clone(),
+        };
+        let kept = self.job.tickets.store(&ticket.text()).await;
+        kept.map_err(ComfyError::NotKept)?;
+        self.at = Some(index);
+        Ok(())
+    }
+
+    /// Submits once. A cancel waits briefly for the answer, so that an accepted job can be stopped.
+    async fn submit(&self, server: Server<'_>, graph: &Value) -> Result<Submitted, ComfyError> {
+        if self.job.cancel.is_cancelled() {
+            return Err(ComfyError::Cancelled);
+        }
+        let submitting = server.submit(&self.id, graph);
+        tokio::pin!(submitting);
+        tokio::select! {
+            biased;
+            () = self.job.cancel.cancelled() => {
+                let limit = self.shared.options.cancel_timeout;
+                let _ = timeout(limit, submitting).await;
+                Err(ComfyError::Cancelled)
+            }
+            submitted = &mut submitting => Ok(submitted),
+        }
+    }
+
+    /// Asks until it is clear whether the server has the job: `None` if it has, otherwise `cause`.
+    async fn settle(&self, server: Server<'_>, cause: Cause) -> Result<Option<Cause>, ComfyError> {
+        let (mut failures, mut missing) = (0, 0);
+        loop {
+            match self.unless_cancelled(server.look(&self.id)).await {
+                Ok(Some(_)) => return Ok(None),
+                Ok(None) => {
+                    missing += 1;
+                    if missing >= MISSING_MAX {
+                        return Ok(Some(cause));
+                    }
+                    self.patience.sleep(self.shared.options.poll_every).await?;
+                }
+                Err(ComfyError::Busy { after, cause }) => {
+                    missing = 0;
+                    self.patience.rest(after, cause, failures).await?;
+                    failures += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// What a job at work has done at least: it has left the queue.
+const BEGUN: f64 = 0.01;
+
+impl Attempt<'_> {
+    /// Waits for the job at its server and saves its film; returns its length in bytes.
+    pub(crate) async fn follow(&mut self, visit: &Visit) -> Result<u64, ComfyError> {
+        let cancel = self.job.cancel;
+        tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(ComfyError::Cancelled),
+            ended = self.poll_and_fetch(visit.index) => ended,
+        }
+    }
+
+    async fn poll_and_fetch(&mut self, index: usize) -> Result<u64, ComfyError> {
+        let server = self.server(index);
+        let mut feed = Feed::open(Arc::clone(self.shared), index, &self.id);
+        let (mut failures, mut missing) = (0, 0);
+        loop {
+            self.patience.check_end()?;
+            match server.look(&self.id).await {
+                Ok(Some(seen)) => {
+                    (failures, missing) = (0, 0);
+                    match seen.state {
+                        State::Completed => {
+                            self.hear(1.0);
+                            let film = self.film_at(index, seen).await?;
+                            return self.fetch(index, &film).await;
+                        }
+                        State::Failed { code, text } => {
+                            return Err(ComfyError::Failed { code, text });
+                        }
+                        State::Pending => self.hear(0.0),
+                        State::Running => self.hear(BEGUN),
+                        State::Unknown(word) => {
+                            self.patience.wait_left(Cause::Word(word)).map(drop)?;
+                        }
+                    }
+                    self.pass(&mut feed).await?;
+                }
+                Ok(None) => {
+                    missing += 1;
+                    if missing >= MISSING_MAX {
+                        let name = server.upstream().name.clone();
+                        return Err(ComfyError::Forgotten(name));
+                    }
+                    self.patience.sleep(self.shared.options.poll_every).await?;
+                }
+                Err(ComfyError::Busy { after, cause }) => {
+                    self.patience.rest(after, cause, failures).await?;
+                    failures += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Shows events until the next look is due, or the job says that it has ended.
+    async fn pass(&mut self, feed: &mut Feed) -> Result<(), ComfyError> {
+        let slept = self.patience.sleep(self.shared.options.poll_every);
+        tokio::pin!(slept);
+        loop {
+            tokio::select! {
+                biased;
+                event = feed.next() => {
+                    if self.view.show(event, self.shared).await {
+                        return Ok(());
+                    }
+                }
+                slept = &mut slept => {
+                    slept?;
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Finds the film of a completed job. Its outputs may come a moment later than its state.
+    async fn film_at(&self, index: usize, seen: Seen) -> Result<FilmAt, ComfyError> {
+        let (server, output) = (self.server(index), &self.shared.card.bindings().output);
+        let mut outputs = seen.outputs;
+        let (mut polls, mut failures) = (0, 0);
+        loop {
+            match film_of(&outputs, output) {
+                Found::Film(film) => return Ok(film),
+                Found::Others(names) => {
+                    let names = names.join(", ");
+                    return Err(ComfyError::NoFilm(format!(
+                        "node {output} made {names}; let it save an MP4 with H.264"
+                    )));
+                }
+                Found::Nothing if polls == self.shared.options.lag_polls_max => {
+                    return Err(ComfyError::NoFilm(format!(
+                        "node {output} put out no file; is it the node that saves the film?"
+                    )));
+                }
+                Found::Nothing => {}
+            }
+            if polls > 0 {
+                self.patience.sleep(self.shared.options.poll_every).await?;
+            }
+            match server.history(&self.id).await {
+                Ok(seen) => {
+                    outputs = seen.map(|seen| seen.outputs).unwrap_or_default();
+                    polls += 1;
+                    failures = 0;
+                }
+                Err(ComfyError::Busy { after, cause }) => {
+                    self.patience.rest(after, cause, failures).await?;
+                    failures += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn fetch(&mut self, index: usize, film: &FilmAt) -> Result<u64, ComfyError> {
+        let server = self.server(index);
+        let mut attempt = 0;
+        loop {
+            let (view, patience) = (&mut self.view, &self.patience);
+            let mut on_bytes = |_| {
+                // One that takes too long in all is soon taken for one that stands still.
+                if patience.check_end().is_ok() {
+                    view.alive(view.fraction);
+                }
+            };
+            let fetched = server.film(film, self.job.to, &mut on_bytes);
+            // The same limit as for polls, in real time like the limits of sockets.
+            let fetched = timeout(patience.time_left(), fetched).await;
+            let fetched = fetched.unwrap_or_else(|_| Err(patience.overdue().into()));
+            let Err(ComfyError::Busy { after, cause }) = fetched else {
+                return fetched;
+            };
+            attempt += 1;
+            if attempt == self.shared.options.film_attempts_max {
+                return Err(ComfyError::Unread(cause));
+            }
+            // Completion is a sign of life, and so are received bytes; attempts are counted separately.
+            self.patience.hear();
+            self.patience.rest(after, cause, attempt).await?;
+        }
+    }
+
+    fn hear(&mut self, fraction: f64) {
+        self.patience.hear();
+        self.view.alive(fraction);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_one_identifier_and_no_other_key_has_it() {
+        let id = prompt_id("video_0001");
+        assert_eq!(id, prompt_id("video_0001"));
+        assert_ne!(id, prompt_id("video_0002"));
+        assert_eq!((id.len(), &id[14..15]), (36, "8"));
+        assert!("89ab".contains(&id[19..20]) && id == id.to_lowercase());
+    }
+}

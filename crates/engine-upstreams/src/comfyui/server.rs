@@ -1,0 +1,388 @@
+//! The calls to one server, each bounded. What an answer says of the server's health
+//! is recorded with its place.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hyper::Method;
+use crate::servers::{
+    Call, Cause, Content, Encoded, Part, Reply, ResultError, Saved, Upstream, chain, encode_form,
+    retry_after, save_result, shown,
+};
+use serde_json::{Value, json};
+use url::Url;
+
+use super::answer::{self, Seen};
+use super::error::ComfyError;
+use super::answer::FilmAt;
+use super::shared::Shared;
+use super::card::Upload;
+
+/// The name of no job.
+const NO_JOB: &str = "00000000-0000-0000-0000-000000000000";
+
+/// One server of an engine.
+#[derive(Clone, Copy)]
+pub(crate) struct Server<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) index: usize,
+}
+
+/// What became of a submit.
+#[derive(Debug)]
+pub(crate) enum Submitted {
+    /// The server has the job.
+    Accepted,
+    /// This server lacks something; another may have it.
+    Lacks(String),
+    /// Every server would refuse it.
+    Refused(Cause),
+    /// The server certainly has not taken the job.
+    NotTaken(Cause),
+    /// The server may have taken the job.
+    Unclear(Cause),
+}
+
+impl<'a> Server<'a> {
+    pub(crate) fn upstream(&self) -> &'a Upstream {
+        &self.shared.upstreams[self.index]
+    }
+
+    /// Asks for the state of a job; `None`: neither the queue nor the history knows it.
+    pub(crate) async fn look(&self, id: &str) -> Result<Option<Seen>, ComfyError> {
+        let limit = self.shared.options.answer_timeout;
+        let reply = self.get(&["api", "jobs", id], limit).await?;
+        let seen = match reply.status {
+            200 => answer::job(&reply.body, id).map(Some),
+            404 if answer::is_of_jobs(&reply.body) => Ok(None),
+            _ => return Err(self.refused(&reply)),
+        };
+        self.read(seen)
+    }
+
+    /// Whether the server tells the state of jobs. Without that a job at work is not to be told from an unknown one.
+    pub(crate) async fn tells_jobs(&self) -> Result<bool, ComfyError> {
+        let limit = self.shared.options.answer_timeout;
+        let reply = self.get(&["api", "jobs", NO_JOB], limit).await?;
+        match reply.status {
+            200 => Ok(true),
+            404 => Ok(answer::is_of_jobs(&reply.body)),
+            _ => Err(self.refused(&reply)),
+        }
+    }
+
+    /// What the history says of a job; `None` while it waits, runs or is unknown.
+    pub(crate) async fn history(&self, id: &str) -> Result<Option<Seen>, ComfyError> {
+        let limit = self.shared.options.answer_timeout;
+        let reply = self.get(&["history", id], limit).await?;
+        match reply.status {
+            200 => self.read(answer::history(&reply.body, id)),
+            404 => Ok(None),
+            _ => Err(self.refused(&reply)),
+        }
+    }
+
+    /// What the server says of a class; `None` if it has none of this name.
+    pub(crate) async fn class(&self, name: &str) -> Result<Option<Value>, ComfyError> {
+        let limit = self.shared.options.answer_timeout;
+        let reply = self.get(&["object_info", name], limit).await?;
+        if reply.status == 404 {
+            return Ok(None);
+        }
+        if !reply.is_success() {
+            return Err(self.refused(&reply));
+        }
+        let sent: Result<Value, _> = serde_json::from_slice(&reply.body);
+        let sent = sent.map_err(|error| self.failed(Cause::Answer(error.into())))?;
+        Ok(sent.get(name).cloned())
+    }
+
+    /// Uploads a file; returns its name, as a node takes it.
+    pub(crate) async fn upload(&self, upload: &Upload, folder: &str) -> Result<String, ComfyError> {
+        let text = |name: &str, value: &str| Part {
+            name: name.to_owned(),
+            content: Content::Text(value.to_owned()),
+        };
+        let file = Part {
+            name: "image".to_owned(),
+            content: Content::File {
+                file_name: upload.name.clone(),
+                media_type: upload.media_type.clone(),
+                bytes: upload.bytes.clone(),
+            },
+        };
+        // A later attempt at the same task replaces the file.
+        let body = encode_form(&[
+            file,
+            text("subfolder", folder),
+            text("type", "input"),
+            text("overwrite", "true"),
+        ]);
+        let limit = self.shared.options.submit_timeout;
+        let reply = self.post(&["upload", "image"], &body, limit).await;
+        let reply = reply.map_err(|cause| self.failed(cause))?;
+        match reply.status {
+            200..=299 => {}
+            400 | 413 | 422 => return Err(ComfyError::Refused(reply.refusal())),
+            _ => return Err(self.refused(&reply)),
+        }
+        let sent: Result<Value, _> = serde_json::from_slice(&reply.body);
+        let sent = sent.map_err(|error| self.failed(Cause::Answer(error.into())))?;
+        let text = |name: &str| sent.get(name).and_then(Value::as_str);
+        let name = text("name").ok_or_else(|| self.failed(Cause::Word(shown(&reply.body))))?;
+        Ok(
+            match text("subfolder").filter(|folder| !folder.is_empty()) {
+                Some(folder) => format!("{folder}/{name}"),
+                None => name.to_owned(),
+            },
+        )
+    }
+
+    /// Submits a graph as the job `id`, whose events go to the websocket of the same name.
+    pub(crate) async fn submit(&self, id: &str, graph: &Value) -> Submitted {
+        let body = json!({"prompt": graph, "prompt_id": id, "client_id": id});
+        let limit = self.shared.options.submit_timeout;
+        let reply = match self.post(&["prompt"], &json_body(&body), limit).await {
+            Ok(reply) => reply,
+            Err(cause) => {
+                self.note_outage(&cause);
+                return if cause.is_ambiguous() {
+                    Submitted::Unclear(cause)
+                } else {
+                    Submitted::NotTaken(cause)
+                };
+            }
+        };
+        match reply.status {
+            200..=299 => self.accepted(id, &reply).await,
+            // The server has a job of this name, which can only be ours.
+            409 => Submitted::Accepted,
+            400 => match answer::lacks(&reply.body) {
+                Some(what) => Submitted::Lacks(what),
+                None => Submitted::Refused(reply.refusal()),
+            },
+            404 | 405 => {
+                Submitted::Lacks("it takes no workflows: is it a ComfyUI server?".to_owned())
+            }
+            300..=399 | 401..=403 | 429 => {
+                self.note(&reply);
+                Submitted::NotTaken(reply.refusal())
+            }
+            408 | 500..=599 => {
+                self.note(&reply);
+                Submitted::Unclear(reply.refusal())
+            }
+            _ => Submitted::Refused(reply.refusal()),
+        }
+    }
+
+    async fn accepted(&self, id: &str, reply: &Reply) -> Submitted {
+        match answer::accepted(&reply.body) {
+            Ok(other) if other == id => {
+                self.shared.places.answered(self.index);
+                Submitted::Accepted
+            }
+            // We could not find the job again: it must not run.
+            Ok(other) => {
+                if let Err(error) = self.cancel(&other).await {
+                    tracing::warn!(%error, "a job with a foreign name was not cancelled");
+                }
+                Submitted::Lacks(
+                    "it gives jobs names of its own; update it to 0.6.0 or later".to_owned(),
+                )
+            }
+            Err(error) => {
+                let cause = Cause::Answer(error.into());
+                self.note_outage(&cause);
+                Submitted::Unclear(cause)
+            }
+        }
+    }
+
+    /// Stops a job, wherever it is. A finished or unknown job counts as stopped.
+    pub(crate) async fn cancel(&self, id: &str) -> Result<(), ComfyError> {
+        let limit = self.shared.options.cancel_timeout;
+        let nothing = json_body(&json!({}));
+        let reply = self
+            .stop(&["api", "jobs", id, "cancel"], &nothing, limit)
+            .await?;
+        if reply.is_success() {
+            return Ok(());
+        }
+        if !matches!(reply.status, 404 | 405) {
+            return Err(ComfyError::Refused(reply.refusal()));
+        }
+        // Before 0.26.0 there are two calls. In this order a job that starts between them is still met.
+        let queued = json_body(&json!({"delete": [id]}));
+        let running = json_body(&json!({"prompt_id": id}));
+        for (path, body) in [("queue", queued), ("interrupt", running)] {
+            let reply = self.stop(&[path], &body, limit).await?;
+            if !reply.is_success() {
+                return Err(ComfyError::Refused(reply.refusal()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives an order that the server carries out later.
+    pub(crate) async fn order(
+        &self,
+        path: &[&str],
+        order: &Value,
+        limit: Duration,
+    ) -> Result<(), ComfyError> {
+        let reply = self.stop(path, &json_body(order), limit).await?;
+        if !reply.is_success() {
+            return Err(ComfyError::Refused(reply.refusal()));
+        }
+        Ok(())
+    }
+
+    /// Reads a part of the server's own state.
+    pub(crate) async fn status(&self, path: &[&str], limit: Duration) -> Result<Value, ComfyError> {
+        let reply = self.get(path, limit).await?;
+        if !reply.is_success() {
+            return Err(ComfyError::Refused(reply.refusal()));
+        }
+        let sent: Result<Value, _> = serde_json::from_slice(&reply.body);
+        sent.map_err(|error| self.failed(Cause::Answer(error.into())))
+    }
+
+    async fn stop(
+        &self,
+        path: &[&str],
+        body: &Encoded,
+        limit: Duration,
+    ) -> Result<Reply, ComfyError> {
+        let reply = self.post(path, body, limit).await;
+        reply.map_err(|cause| self.unusable(cause))
+    }
+
+    /// Saves a film to the new file `to`, without syncing it; returns its length in bytes.
+    pub(crate) async fn film(
+        &self,
+        at: &FilmAt,
+        to: &Path,
+        on_bytes: &mut (dyn FnMut(u64) + Send),
+    ) -> Result<u64, ComfyError> {
+        let options = &self.shared.options;
+        let mut url = self.upstream().url(&["view"]);
+        url.query_pairs_mut()
+            .append_pair("filename", &at.filename)
+            .append_pair("subfolder", &at.subfolder)
+            .append_pair("type", "output");
+        let call = call(Method::GET, url, None, options.answer_timeout);
+        let response = self.upstream().open(&call).await;
+        let response = response.map_err(|cause| self.unusable(cause))?;
+        let saved = Saved {
+            to,
+            bytes_max: options.film_bytes_max,
+            answer_timeout: options.answer_timeout,
+            rate_window: options.rate_window,
+            rate_bytes_min: options.rate_bytes_min,
+            disk: &self.shared.disk,
+            clock: &self.shared.clock,
+        };
+        let saved = save_result(response, saved, on_bytes).await;
+        saved.map_err(|error| match error {
+            ResultError::Refused(reply) => ComfyError::Busy {
+                after: retry_after(&reply.headers).unwrap_or_default(),
+                cause: reply.refusal(),
+            },
+            // It was not asked for, and would come again.
+            ResultError::Broken(cause @ Cause::Encoding(_)) => ComfyError::Unread(cause),
+            ResultError::Broken(cause) => later(cause),
+            ResultError::TooLarge => ComfyError::FilmTooLarge(options.film_bytes_max),
+            ResultError::Storage(error) => ComfyError::Storage(error),
+        })
+    }
+
+    pub(crate) async fn get(&self, path: &[&str], limit: Duration) -> Result<Reply, ComfyError> {
+        let url = self.upstream().url(path);
+        let reply = self
+            .upstream()
+            .call(&call(Method::GET, url, None, limit))
+            .await;
+        reply.map_err(|cause| self.failed(cause))
+    }
+
+    async fn post(&self, path: &[&str], body: &Encoded, limit: Duration) -> Result<Reply, Cause> {
+        let url = self.upstream().url(path);
+        let call = call(Method::POST, url, Some(body), limit);
+        self.upstream().call(&call).await
+    }
+
+    fn read<T>(&self, read: Result<T, answer::AnswerError>) -> Result<T, ComfyError> {
+        match read {
+            Ok(read) => {
+                self.shared.places.answered(self.index);
+                Ok(read)
+            }
+            // The answer is about one job.
+            Err(error) => Err(later(Cause::Answer(error.into()))),
+        }
+    }
+
+    fn note_outage(&self, cause: &Cause) {
+        self.shared.places.outage(self.index, &chain(cause));
+    }
+
+    fn failed(&self, cause: Cause) -> ComfyError {
+        self.note_outage(&cause);
+        later(cause)
+    }
+
+    /// No answer about one job. Its content may be at fault, so the server is only if it cannot be
+    /// connected to.
+    fn unusable(&self, cause: Cause) -> ComfyError {
+        match cause {
+            Cause::Connect(_) => self.failed(cause),
+            cause => later(cause),
+        }
+    }
+
+    /// Records what an error status says of the server.
+    fn note(&self, reply: &Reply) {
+        let (places, refusal) = (&self.shared.places, reply.refusal());
+        match reply.status {
+            429 | 503 => places.hold(self.index, retry_after(&reply.headers)),
+            // A wrong key, or a wrong URL.
+            300..=399 | 401..=403 => places.broke(self.index, &refusal.to_string()),
+            _ => self.note_outage(&refusal),
+        }
+    }
+
+    /// An error status: retry later.
+    fn refused(&self, reply: &Reply) -> ComfyError {
+        self.note(reply);
+        ComfyError::Busy {
+            after: retry_after(&reply.headers).unwrap_or_default(),
+            cause: reply.refusal(),
+        }
+    }
+}
+
+/// Retry when it suits; the server is not at fault.
+const fn later(cause: Cause) -> ComfyError {
+    ComfyError::Busy {
+        after: Duration::ZERO,
+        cause,
+    }
+}
+
+fn call(method: Method, url: Url, body: Option<&Encoded>, limit: Duration) -> Call<'_> {
+    Call {
+        method,
+        url,
+        body,
+        headers: &[],
+        limit,
+    }
+}
+
+fn json_body(value: &Value) -> Encoded {
+    Encoded {
+        content_type: "application/json".to_owned(),
+        body: value.to_string().into(),
+    }
+}

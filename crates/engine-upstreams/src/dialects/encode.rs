@@ -1,0 +1,284 @@
+//! A request to an upstream and its encoding in a dialect: a body and its content type. Refuses fields that the
+//! dialect lacks; only the seed may be omitted.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use kinora_contract::{Inputs, Seconds, VideoSpec};
+use kinora_engine::ReferenceFile;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use crate::servers::{Content, Encoded, Part, encode_form, file_ending, is_media_type};
+use super::dialect::{Dialect, Field, Form, Shape};
+use super::error::RemoteError;
+
+/// One field with its value.
+enum Said {
+    Plain(Value),
+    Upload { file: ReferenceFile, bytes: Bytes },
+}
+
+/// Reads the references and writes the body.
+pub(crate) async fn encode(
+    request: &RemoteRequest,
+    dialect: &'static Dialect,
+    bytes_max: u64,
+) -> Result<Encoded, RemoteError> {
+    let mut speech = Speech {
+        dialect,
+        bytes_left: bytes_max,
+        bytes_max,
+        said: Vec::new(),
+    };
+    speech.say_spec(request)?;
+    speech.say_references(request).await?;
+    let encoded = speech.write();
+    if encoded.body.len() as u64 > bytes_max {
+        return Err(RemoteError::RequestTooLarge(bytes_max));
+    }
+    Ok(encoded)
+}
+
+struct Speech {
+    dialect: &'static Dialect,
+    bytes_left: u64,
+    bytes_max: u64,
+    said: Vec<(&'static str, Said)>,
+}
+
+impl Speech {
+    fn say_spec(&mut self, request: &RemoteRequest) -> Result<(), RemoteError> {
+        let spec = &request.spec;
+        refuse_chains(spec)?;
+        if let Some(model) = &request.model {
+            self.say(Field::Model, "a model name", json!(model))?;
+        }
+        self.say(Field::Prompt, "a prompt", json!(spec.prompt))?;
+        if let Some(negative) = &spec.negative_prompt {
+            self.say(Field::NegativePrompt, "a negative prompt", json!(negative))?;
+        }
+        let seconds = match spec.seconds {
+            Seconds::Fixed(seconds) => json!(seconds),
+            Seconds::Auto if self.dialect.auto_seconds => json!("auto"),
+            Seconds::Auto => return Err(RemoteError::Unsupported("an automatic length")),
+        };
+        self.say(Field::Seconds, "a length", seconds)?;
+        let Some(size) = spec.render_size() else {
+            return Err(RemoteError::Unsupported("an undecided size"));
+        };
+        self.say(Field::Size, "a size", json!(size.to_string()))?;
+        if self.dialect.wire(Field::Seed).is_some() {
+            self.say(Field::Seed, "a seed", json!(spec.seed))?;
+        }
+        if request.audio_switch {
+            self.say(Field::AudioSwitch, "sound", json!(spec.generate_audio))?;
+        } else if spec.generate_audio {
+            return Err(RemoteError::Unsupported("sound"));
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, field: Field, what: &'static str, value: Value) -> Result<(), RemoteError> {
+        let (name, shape) = self
+            .dialect
+            .wire(field)
+            .ok_or(RemoteError::Unsupported(what))?;
+        let value = match (shape, value) {
+            (Shape::Text, Value::Number(number)) => Value::String(number.to_string()),
+            (_, value) => value,
+        };
+        self.said.push((name, Said::Plain(value)));
+        Ok(())
+    }
+
+    async fn say_references(&mut self, request: &RemoteRequest) -> Result<(), RemoteError> {
+        let urls: Vec<&str> = request
+            .spec
+            .inputs
+            .references()
+            .iter()
+            .map(|reference| reference.url())
+            .collect();
+        if urls.len() != request.references.len() {
+            return Err(RemoteError::Unsupported("references without their files"));
+        }
+        let all: Vec<(&str, &ReferenceFile)> = urls.into_iter().zip(&request.references).collect();
+        match &request.spec.inputs {
+            Inputs::Text => Ok(()),
+            Inputs::Frames { .. } => {
+                let (first, last) = all.split_at(1);
+                self.say_items(Field::FirstFrame, "a first frame", first)
+                    .await?;
+                self.say_items(Field::LastFrame, "a last frame", last).await
+            }
+            Inputs::References { images, .. } => {
+                let (images, audios) = all.split_at(images.len());
+                self.say_items(Field::Images, "so many reference images", images)
+                    .await?;
+                self.say_items(Field::Audios, "so much reference sound", audios)
+                    .await
+            }
+        }
+    }
+
+    async fn say_items(
+        &mut self,
+        field: Field,
+        what: &'static str,
+        items: &[(&str, &ReferenceFile)],
+    ) -> Result<(), RemoteError> {
+        let Some((first_url, first_file)) = items.first() else {
+            return Ok(());
+        };
+        let (name, shape) = self
+            .dialect
+            .wire(field)
+            .ok_or(RemoteError::Unsupported(what))?;
+        let said = match shape {
+            Shape::Urls(max) if items.len() <= max as usize => {
+                let urls: Vec<&str> = items.iter().map(|(url, _)| *url).collect();
+                Said::Plain(json!(urls))
+            }
+            Shape::Url if items.len() == 1 => Said::Plain(json!(first_url)),
+            Shape::Upload if items.len() == 1 => Said::Upload {
+                file: (*first_file).clone(),
+                bytes: self.read(first_file).await?,
+            },
+            Shape::DataUrl(key) if items.len() == 1 => {
+                let bytes = STANDARD.encode(self.read(first_file).await?);
+                let url = format!("data:{};base64,{bytes}", first_file.media_type);
+                Said::Plain(Value::Object(Map::from_iter([(
+                    key.to_owned(),
+                    json!(url),
+                )])))
+            }
+            _ => return Err(RemoteError::Unsupported(what)),
+        };
+        self.said.push((name, said));
+        Ok(())
+    }
+
+    /// Reads a reference, within the remaining size of the body.
+    async fn read(&mut self, file: &ReferenceFile) -> Result<Bytes, RemoteError> {
+        if !is_media_type(&file.media_type) {
+            return Err(RemoteError::Unsupported("a reference of unknown type"));
+        }
+        let metadata = tokio::fs::metadata(&file.path).await;
+        let length = metadata.map_err(RemoteError::Storage)?.len();
+        self.bytes_left = self
+            .bytes_left
+            .checked_sub(length)
+            .ok_or(RemoteError::RequestTooLarge(self.bytes_max))?;
+        let bytes = tokio::fs::read(&file.path).await;
+        Ok(bytes.map_err(RemoteError::Storage)?.into())
+    }
+
+    fn write(self) -> Encoded {
+        let has_upload = self
+            .said
+            .iter()
+            .any(|(_, said)| matches!(said, Said::Upload { .. }));
+        match self.dialect.form {
+            Form::Multipart => self.write_form(),
+            Form::JsonUnlessUpload if has_upload => self.write_form(),
+            Form::Json | Form::JsonUnlessUpload => self.write_json(),
+        }
+    }
+
+    fn write_json(self) -> Encoded {
+        let object: Map<String, Value> = self
+            .said
+            .into_iter()
+            .filter_map(|(name, said)| match said {
+                Said::Plain(value) => Some((name.to_owned(), value)),
+                // Only forms have uploads; each dialect's table ensures this.
+                Said::Upload { .. } => None,
+            })
+            .collect();
+        Encoded {
+            content_type: "application/json".to_owned(),
+            body: Value::Object(object).to_string().into(),
+        }
+    }
+
+    fn write_form(self) -> Encoded {
+        let mut parts = Vec::with_capacity(self.said.len());
+        for (name, said) in self.said {
+            match said {
+                Said::Plain(Value::Array(items)) => {
+                    parts.extend(
+                        items
+                            .into_iter()
+                            .map(|item| text_part(format!("{name}[]"), item)),
+                    );
+                }
+                Said::Plain(value) => parts.push(text_part(name.to_owned(), value)),
+                Said::Upload { file, bytes } => parts.push(Part {
+                    name: name.to_owned(),
+                    content: Content::File {
+                        file_name: format!("reference.{}", file_ending(&file.media_type)),
+                        media_type: file.media_type,
+                        bytes,
+                    },
+                }),
+            }
+        }
+        encode_form(&parts)
+    }
+}
+
+/// Refuses references to earlier tasks, which upstreams do not have.
+fn refuse_chains(spec: &VideoSpec) -> Result<(), RemoteError> {
+    for (is_asked, what) in [
+        (spec.draft, "a draft"),
+        (spec.final_of.is_some(), "the final of a draft"),
+        (spec.edit.is_some(), "an edit"),
+    ] {
+        if is_asked {
+            return Err(RemoteError::Unsupported(what));
+        }
+    }
+    Ok(())
+}
+
+/// Strings unchanged, everything else as JSON.
+fn text_part(name: String, value: Value) -> Part {
+    let text = match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Part {
+        name,
+        content: Content::Text(text),
+    }
+}
+
+/// A video to be generated by an upstream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RemoteRequest {
+    /// The upstream's name of the model; `None` lets the upstream choose.
+    pub model: Option<String>,
+    /// The requested video; its size must be decided.
+    pub spec: VideoSpec,
+    /// The fetched reference files, in the order of the spec's
+    /// [`references`](kinora_contract::Inputs::references).
+    pub references: Vec<ReferenceFile>,
+    /// Whether the upstream's model has a switch for sound.
+    pub audio_switch: bool,
+    /// Unique for each run that may be charged, and the same for its repetition: the task's id. 1
+    /// to 255 visible ASCII characters.
+    pub key: String,
+    /// Names of upstreams at which it failed: it goes to another one while there is one.
+    pub avoid: Vec<String>,
+}
+
+/// A task at an upstream: saved so that polling continues after a restart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ticket {
+    /// The configured name of the upstream.
+    pub upstream: String,
+    /// The task's identifier there.
+    pub id: String,
+}

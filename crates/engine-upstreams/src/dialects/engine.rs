@@ -1,0 +1,355 @@
+//! The upstreams as an engine of finished films, and the operator's settings of it, whose commented example is
+//! in `config.default.toml`. It follows tickets and does not inspect the film.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kinora_contract::{Clock, FailureCode, Features, VideoSpec, Warning, WarningCode};
+use kinora_engine::{Control, Description, EngineError, EngineKind, FilmEngine, FilmJob, FilmKind, KindError, Output, ServerReport, Stage, TicketStore};
+use kinora_engine::places::Places;
+use serde::Deserialize;
+
+use crate::servers::{KeySource, SettingsError, SystemTimer, chain, check_each_once, key_source};
+use super::dialect::{Dialect, Field};
+use super::encode::{RemoteRequest, Ticket};
+use super::error::RemoteError;
+use super::options::{Options, UpstreamOptions};
+use super::remote::{DISK_THREADS, Remote};
+use super::run::Watcher;
+
+/// Settings of a [`RemoteEngine`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineOptions {
+    /// The configured name, visible to clients.
+    pub name: String,
+    /// The upstreams' name of the model; `None` lets them choose.
+    pub model: Option<String>,
+    /// Whether the model has a switch for sound. Without it, sound cannot be requested.
+    pub sound: bool,
+    /// Whether to accept films that cannot be decoded here.
+    pub keeps_undecodable: bool,
+}
+
+/// An engine whose films come from upstreams.
+#[derive(Debug)]
+pub struct RemoteEngine {
+    remote: Remote,
+    description: Description,
+    model: Option<String>,
+    sound: bool,
+    keeps_undecodable: bool,
+}
+
+impl RemoteEngine {
+    /// An engine that uses `remote`.
+    pub fn new(remote: Remote, options: EngineOptions) -> Self {
+        let can = remote.dialect().features();
+        let sound = options.sound && can.audio_output;
+        let features = Features {
+            audio_output: sound,
+            ..can
+        };
+        let description = Description {
+            // Unknown, so assume a trained model.
+            is_trained: true,
+            final_from_video: false,
+            name: options.name,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            features,
+        };
+        Self {
+            remote,
+            description,
+            model: options.model,
+            sound,
+            keeps_undecodable: options.keeps_undecodable,
+        }
+    }
+}
+
+#[async_trait]
+impl FilmEngine for RemoteEngine {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn has_sound_switch(&self) -> bool {
+        self.sound
+    }
+
+    fn warnings(&self, _spec: &VideoSpec) -> Vec<Warning> {
+        match self.remote.dialect().wire(Field::Seed) {
+            Some(_) => Vec::new(),
+            None => vec![WarningCode::SeedIgnored.into()],
+        }
+    }
+
+    fn keeps_undecodable(&self) -> bool {
+        self.keeps_undecodable
+    }
+
+    async fn film(&self, job: &FilmJob<'_>) -> Result<(), EngineError> {
+        let request = RemoteRequest {
+            model: self.model.clone(),
+            spec: job.spec.clone(),
+            references: job.references.to_vec(),
+            audio_switch: self.sound,
+            key: job.key.to_owned(),
+            avoid: job.control.place.avoided(),
+        };
+        let mut relay = Relay {
+            control: job.control,
+            tickets: job.tickets,
+        };
+        let ticket = job.ticket.and_then(read);
+        let ran = self
+            .remote
+            .run(&request, ticket, job.to, &mut relay, job.cancel);
+        match ran.await {
+            Ok(bytes) => {
+                tracing::debug!(bytes, "film received");
+                Ok(())
+            }
+            Err(RemoteError::Cancelled) => Err(EngineError::Cancelled),
+            Err(error) => Err(engine_error(&error)),
+        }
+    }
+
+    fn places(&self) -> Option<&Arc<Places>> {
+        Some(self.remote.places())
+    }
+
+    fn repeats_failed_jobs(&self) -> bool {
+        self.remote.repeats_failed_jobs()
+    }
+
+    async fn call_off(&self, ticket: &str) -> Result<(), EngineError> {
+        let Some(ticket) = read(ticket) else {
+            return Ok(());
+        };
+        match self.remote.call_off(&ticket).await {
+            // If the upstream is no longer configured, there is nobody to call off.
+            Ok(()) | Err(RemoteError::Forgotten(_)) => Ok(()),
+            Err(error) => Err(engine_error(&error)),
+        }
+    }
+
+    async fn ask_servers(&self) -> Vec<ServerReport> {
+        let asked = self.remote.ask_all().await.into_iter();
+        asked
+            .map(|(server, answer)| ServerReport {
+                server,
+                refusal: answer.err().map(|cause| cause.to_string()),
+            })
+            .collect()
+    }
+}
+
+/// Whose failure it is: the job's, unless the upstream gave no reason, its result cannot be read,
+/// or it stopped answering.
+fn engine_error(error: &RemoteError) -> EngineError {
+    let (code, cause) = (error.code(), chain(error));
+    match error {
+        RemoteError::NoPlace(_) => EngineError::NoPlace(cause),
+        RemoteError::Failed {
+            code: FailureCode::GenerationFailed | FailureCode::GenerationTimeout,
+            ..
+        }
+        | RemoteError::NoResult(_)
+        | RemoteError::Silent { .. }
+        | RemoteError::Forgotten(_) => EngineError::JobFailed { code, cause },
+        _ => EngineError::Told { code, cause },
+    }
+}
+
+/// The ticket of an earlier attempt, unless another kind of engine made it.
+fn read(text: &str) -> Option<Ticket> {
+    let ticket = serde_json::from_str(text);
+    if let Err(error) = &ticket {
+        tracing::warn!(%error, "unreadable ticket of an earlier attempt; submitting again");
+    }
+    ticket.ok()
+}
+
+/// Forwards a run's reports to the worker.
+struct Relay<'a> {
+    control: &'a Control,
+    tickets: &'a dyn TicketStore,
+}
+
+#[async_trait]
+impl Watcher for Relay<'_> {
+    async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let upstream = &ticket.upstream;
+        tracing::info!(upstream, id = ticket.id, "task submitted to upstream");
+        self.tickets.store(&serde_json::to_string(ticket)?).await
+    }
+
+    fn placed(&mut self, places: &Arc<Places>, index: usize) {
+        self.control.place.choose(places, index);
+    }
+
+    fn alive(&mut self, fraction: f64) {
+        // A cancel arrives through the job's token.
+        let _ = self.control.report(Stage::Generating, fraction);
+    }
+}
+
+/// A run ends after `silence_seconds`. Its last call may take this much longer.
+const LAST_CALL_MAX: Duration = Duration::from_mins(3);
+
+/// An engine that other servers provide.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RemoteKind {
+    dialect: String,
+    base_urls: Vec<String>,
+    /// Empty: none.
+    #[serde(default)]
+    key_file: PathBuf,
+    /// Empty: none.
+    #[serde(default)]
+    key_variable: String,
+    /// Empty: the upstreams choose.
+    #[serde(default)]
+    model: String,
+    #[serde(default)]
+    sound: bool,
+    #[serde(default)]
+    undecodable: Undecodable,
+    #[serde(default)]
+    result_origins: Vec<String>,
+    #[serde(default = "poll_milliseconds")]
+    poll_milliseconds: u32,
+    #[serde(default = "poll_milliseconds_max")]
+    poll_milliseconds_max: u32,
+    #[serde(default = "silence_seconds")]
+    silence_seconds: u32,
+    #[serde(default = "run_seconds")]
+    run_seconds: u32,
+    #[serde(default)]
+    retry_failed_jobs: bool,
+}
+
+/// What to do with a film that cannot be decoded here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Undecodable {
+    /// Fail its task.
+    #[default]
+    Refuse,
+    /// Serve it unchecked.
+    Keep,
+}
+
+const fn poll_milliseconds() -> u32 {
+    2_000
+}
+
+const fn poll_milliseconds_max() -> u32 {
+    30_000
+}
+
+const fn silence_seconds() -> u32 {
+    300
+}
+
+const fn run_seconds() -> u32 {
+    7_200
+}
+
+impl EngineKind for RemoteKind {
+    fn check(&self, _confined: bool) -> Result<(), KindError> {
+        check_each_once(&self.base_urls).map_err(unusable)?;
+        self.options().map(drop)
+    }
+
+    fn output(&self) -> Output<'_> {
+        Output::Films(self)
+    }
+
+    fn device(&self) -> Option<String> {
+        Some("upstream".to_owned())
+    }
+}
+
+impl FilmKind for RemoteKind {
+    fn engine(&self, name: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn FilmEngine>, KindError> {
+        let timer = Arc::new(SystemTimer::new(clock.clone()));
+        let remote = Remote::new(self.options()?, timer, clock)
+            .map_err(|error| KindError(error.to_string()))?;
+        let options = EngineOptions {
+            name: name.to_owned(),
+            model: Some(self.model.clone()).filter(|model| !model.is_empty()),
+            sound: self.sound,
+            keeps_undecodable: self.undecodable == Undecodable::Keep,
+        };
+        Ok(Arc::new(RemoteEngine::new(remote, options)))
+    }
+
+    fn servers(&self) -> &[String] {
+        &self.base_urls
+    }
+
+    fn silence_max(&self) -> Duration {
+        seconds(self.silence_seconds) + LAST_CALL_MAX
+    }
+
+    fn blocking_threads(&self) -> usize {
+        DISK_THREADS
+    }
+}
+
+impl RemoteKind {
+    /// The settings as options of [`Remote`].
+    fn options(&self) -> Result<Options, KindError> {
+        let Some(dialect) = Dialect::named(&self.dialect) else {
+            let known: Vec<&str> = Dialect::ALL.iter().map(|one| one.name).collect();
+            return Err(KindError(format!(
+                "unknown dialect '{}'; use one of: {}",
+                self.dialect,
+                known.join(", ")
+            )));
+        };
+        let key = self.key()?;
+        // The URL is the name: tickets contain it, and it stays the same when the list changes.
+        let upstreams = self
+            .base_urls
+            .iter()
+            .map(|url| UpstreamOptions {
+                name: url.clone(),
+                base_url: url.clone(),
+                key: key.clone(),
+            })
+            .collect();
+        Ok(Options {
+            result_origins: self.result_origins.clone(),
+            poll_every: milliseconds(self.poll_milliseconds),
+            poll_every_min: milliseconds(self.poll_milliseconds.min(200)),
+            poll_every_max: milliseconds(self.poll_milliseconds_max),
+            silence_max: seconds(self.silence_seconds),
+            run_max: seconds(self.run_seconds),
+            retry_failed_jobs: self.retry_failed_jobs,
+            ..Options::new(dialect, upstreams)
+        })
+    }
+
+    fn key(&self) -> Result<KeySource, KindError> {
+        key_source(&self.key_file, &self.key_variable).map_err(unusable)
+    }
+}
+
+fn unusable(error: SettingsError) -> KindError {
+    KindError(error.to_string())
+}
+
+fn milliseconds(milliseconds: u32) -> Duration {
+    Duration::from_millis(milliseconds.into())
+}
+
+fn seconds(seconds: u32) -> Duration {
+    Duration::from_secs(seconds.into())
+}

@@ -1,0 +1,35 @@
+//! A client for servers with the OpenAI-style `/v1/videos` API: submits tasks, polls them, cancels
+//! them, and saves their results. The modules in the order in which a task passes them:
+//!
+//! 1. `options`: the upstreams of one engine; [`dialect`]: the protocol of each kind of server, as
+//!    one declarative record.
+//! 2. `encode`: encodes a [`RemoteRequest`] in a dialect. Fields that a dialect lacks are
+//!    refused, never dropped.
+//! 3. `run`: everything from submit to file ([`Remote::run`]), with back-off; a saved ticket is polled and
+//!    never submitted again.
+//! 4. [`Job`]: a task at its upstream, by its [`Ticket`]; `answer` parses its answers.
+//! 5. [`RemoteEngine`]: the same as an engine of the service; [`RemoteKind`]: its settings.
+//!
+//! It dials no unknown origin named in an answer.
+
+mod answer;
+pub mod dialect;
+mod encode;
+mod engine;
+mod error;
+mod job;
+mod options;
+mod remote;
+mod run;
+
+pub use answer::{AnswerError, Snapshot};
+pub use dialect::Dialect;
+pub use encode::{RemoteRequest, Ticket};
+pub use engine::{EngineOptions, RemoteEngine, RemoteKind};
+pub use error::RemoteError;
+pub use job::{Job, Poll};
+pub use options::{Options, OptionsError, UpstreamOptions};
+pub use remote::{DISK_THREADS, Remote};
+pub use run::Watcher;
+pub use kinora_engine::ReferenceFile;
+pub use crate::servers::{Cause, KeyError, KeySource, SystemTimer, Timer};

@@ -1,0 +1,194 @@
+//! All upstreams of one engine, created once and shared by all its tasks, and the probes of their health, which
+//! cost no generation.
+
+use std::fmt;
+use std::sync::Arc;
+
+use hyper::Method;
+use kinora_contract::Clock;
+use kinora_engine::places::Places;
+
+use crate::servers::{Backoff, Call, Cause, Http, HttpOptions, Key, Reply, Timer, Upstream, base_url, chain, origin, places_of, retry_after};
+use super::dialect::{Dialect, Resubmit};
+use super::encode::Ticket;
+use super::error::RemoteError;
+use super::job::{Job, Shared};
+use super::options::{Options, OptionsError, UpstreamOptions};
+
+/// Number of runtime threads that write one engine's results.
+pub const DISK_THREADS: usize = 4;
+
+/// A client of all upstreams of one engine. Cheap to clone.
+#[derive(Clone)]
+pub struct Remote(pub(crate) Arc<Shared>);
+
+impl fmt::Debug for Remote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self
+            .0
+            .upstreams
+            .iter()
+            .map(|one| one.name.as_str())
+            .collect();
+        write!(
+            f,
+            "Remote({}: {})",
+            self.0.options.dialect.name,
+            names.join(", ")
+        )
+    }
+}
+
+impl Remote {
+    /// A client for the upstreams in `options`. Makes no calls yet.
+    ///
+    /// # Errors
+    /// [`OptionsError`] if the options are invalid or a key cannot be read.
+    pub fn new(
+        options: Options,
+        timer: Arc<dyn Timer>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OptionsError> {
+        options.check()?;
+        let limits = HttpOptions {
+            connect_timeout: options.connect_timeout,
+            answer_bytes_max: options.answer_bytes_max,
+            extra_roots_pem: options.extra_roots_pem.as_deref(),
+        };
+        let http = Http::new(limits, clock.clone())?;
+        let upstreams = options
+            .upstreams
+            .iter()
+            .map(|one| open(one, http.clone()))
+            .collect::<Result<Vec<_>, _>>()?;
+        let origins = options.result_origins.iter();
+        let result_origins = origins
+            .map(|text| origin(text).ok_or_else(|| OptionsError::Origin(text.clone())))
+            .collect::<Result<_, _>>()?;
+        let backoff = Backoff::new(options.backoff_first, options.backoff_max, "upstreams");
+        let places = places_of(&upstreams, options.failures_max, backoff, timer.clone());
+        Ok(Self(Arc::new(Shared {
+            options,
+            upstreams,
+            result_origins,
+            places,
+            timer,
+            clock,
+            disk: kinora_pool::Pool::new(DISK_THREADS),
+        })))
+    }
+
+    /// The dialect of the upstreams.
+    pub fn dialect(&self) -> &'static Dialect {
+        self.0.options.dialect
+    }
+
+    /// The upstreams as places.
+    pub(crate) fn places(&self) -> &Arc<Places> {
+        &self.0.places
+    }
+
+    /// Whether a job that failed at one upstream is submitted to another. Not by default where each
+    /// submit may be charged.
+    pub(crate) fn repeats_failed_jobs(&self) -> bool {
+        let is_free = self.0.options.dialect.resubmit != Resubmit::Never;
+        is_free || self.0.options.retry_failed_jobs
+    }
+
+    /// The task of `ticket`, ready to poll. Makes no calls yet.
+    ///
+    /// # Errors
+    /// [`RemoteError::Forgotten`] if its upstream is no longer configured.
+    pub fn resume(&self, ticket: &Ticket) -> Result<Job, RemoteError> {
+        let index = self.index_of(&ticket.upstream)?;
+        let visit = self.0.places.visit(index);
+        Ok(Job::new(Arc::clone(&self.0), visit, ticket.clone()))
+    }
+
+    /// Asks the upstream of `ticket` to stop. A finished or deleted task counts as stopped.
+    ///
+    /// # Errors
+    /// [`RemoteError::Forgotten`] if the upstream is no longer configured, otherwise those of
+    /// [`Job::cancel`].
+    pub async fn call_off(&self, ticket: &Ticket) -> Result<(), RemoteError> {
+        self.resume(ticket)?.cancel().await
+    }
+
+    pub(crate) fn index_of(&self, upstream: &str) -> Result<usize, RemoteError> {
+        let index = self.0.upstreams.iter().position(|one| one.name == upstream);
+        index.ok_or_else(|| RemoteError::Forgotten(upstream.to_owned()))
+    }
+}
+
+/// The upstream of `options`, with its key loaded.
+fn open(options: &UpstreamOptions, http: Http) -> Result<Upstream, OptionsError> {
+    let key = Key::open(options.key.clone()).map_err(|source| OptionsError::Key {
+        name: options.name.clone(),
+        source,
+    })?;
+    Ok(Upstream {
+        name: options.name.clone(),
+        base: base_url(&options.base_url)
+            .ok_or_else(|| OptionsError::BaseUrl(options.base_url.clone()))?,
+        key,
+        headers: Default::default(),
+        http,
+    })
+}
+
+impl Remote {
+    /// Probes every upstream in turn; returns each name with the result.
+    pub async fn ask_all(&self) -> Vec<(String, Result<(), Cause>)> {
+        let mut asked = Vec::new();
+        for (index, upstream) in self.0.upstreams.iter().enumerate() {
+            let answer = match self.ask(index).await {
+                Ok(reply) if is_welcoming(&reply) || reply.status == 429 => Ok(()),
+                Ok(reply) => Err(reply.refusal()),
+                Err(cause) => Err(cause),
+            };
+            asked.push((upstream.name.clone(), answer));
+        }
+        asked
+    }
+
+    /// Checks whether an excluded upstream is available again.
+    pub(crate) async fn probe(&self, index: usize) {
+        let (places, upstream) = (&self.0.places, &self.0.upstreams[index]);
+        let replied = self.ask(index).await;
+        let cause = match replied {
+            Ok(reply) if reply.status == 429 => {
+                return places.hold(index, retry_after(&reply.headers));
+            }
+            Ok(reply) if is_welcoming(&reply) => {
+                tracing::info!(upstream = upstream.name, "upstream available again");
+                return places.is_back(index);
+            }
+            Ok(reply) => reply.refusal(),
+            Err(cause) => cause,
+        };
+        tracing::debug!(
+            upstream = upstream.name,
+            error = chain(&cause),
+            "upstream still excluded"
+        );
+        places.outage(index, &chain(&cause));
+    }
+
+    async fn ask(&self, index: usize) -> Result<Reply, Cause> {
+        let upstream = &self.0.upstreams[index];
+        let mut url = upstream.url(&["videos"]);
+        url.set_query(Some("limit=1"));
+        let call = Call {
+            method: Method::GET,
+            url,
+            body: None,
+            headers: &[],
+            limit: self.0.options.probe_timeout,
+        };
+        upstream.call(&call).await
+    }
+}
+
+fn is_welcoming(reply: &Reply) -> bool {
+    reply.status < 500 && !matches!(reply.status, 401..=403 | 429)
+}

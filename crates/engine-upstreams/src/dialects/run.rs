@@ -1,0 +1,407 @@
+//! One task from submit to file. The submit goes to the next upstream only while it is certain that none
+//! accepted it: a second run may be charged twice. Unanswered calls are retried within limits; a stored ticket
+//! is polled and never submitted again.
+
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use hyper::Method;
+use kinora_engine::places::{Choice, Places, Visit, Wish};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::servers::{Call, Cause, Encoded, Impatience, Limits, Patience, Reply, chain, retry_after};
+use super::answer::Snapshot;
+use super::dialect::{Phase, Resubmit};
+use super::encode::{RemoteRequest, Ticket, encode};
+use super::error::RemoteError;
+use super::job::Job;
+use super::options::Options;
+use super::remote::Remote;
+
+/// Number of consecutive polls that must report a task as unknown before it counts as forgotten:
+/// some servers know a new task only a moment later.
+const MISSING_MAX: u32 = 2;
+
+/// Receives the events of a run.
+#[async_trait]
+pub trait Watcher: Send + Sync {
+    /// The task is at an upstream now. Returns once the ticket is stored durably: from then on a
+    /// restart polls on instead of paying twice.
+    ///
+    /// # Errors
+    /// When it cannot be stored; the upstream's task is cancelled then.
+    async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>>;
+
+    /// The task is about to be followed at the place with this index.
+    fn placed(&mut self, _places: &Arc<Places>, _index: usize) {}
+
+    /// A sign of life: `fraction` (0.0 to 1.0) is done. It never decreases.
+    fn alive(&mut self, fraction: f64);
+}
+
+impl Remote {
+    /// Makes `request` at some upstream, or follows the `ticket` of an earlier run of it, and
+    /// writes the result to the new file `to`, which is not synced; returns its length in bytes.
+    ///
+    /// `cancel` stops the upstream as well. Dropping the future stops nothing there: the stored
+    /// ticket can be followed later.
+    ///
+    /// # Errors
+    /// [`RemoteError`], but never [`RemoteError::Busy`].
+    pub async fn run(
+        &self,
+        request: &RemoteRequest,
+        mut ticket: Option<Ticket>,
+        to: &Path,
+        watcher: &mut dyn Watcher,
+        cancel: &CancellationToken,
+    ) -> Result<u64, RemoteError> {
+        let options = &self.0.options;
+        let limits = Limits {
+            backoff_first: options.backoff_first,
+            backoff_max: options.backoff_max,
+            silence_max: options.silence_max,
+            run_max: options.run_max,
+        };
+        let mut run = Run {
+            remote: self,
+            request,
+            watcher,
+            cancel,
+            patience: Patience::new(&*self.0.timer, cancel, limits, &request.key),
+            fraction: 0.0,
+        };
+        let mut resubmits = 0;
+        loop {
+            let entered = match ticket.take() {
+                Some(ticket) => self.resume(&ticket),
+                None => run.enter().await,
+            };
+            let ended = match entered {
+                Ok(job) => {
+                    run.watcher.placed(&self.0.places, job.place());
+                    run.follow(&job, to).await
+                }
+                Err(error) => Err(error),
+            };
+            match ended {
+                Err(error @ RemoteError::Forgotten(_)) if resubmits < options.resubmits_max => {
+                    resubmits += 1;
+                    tracing::warn!(%error, "upstream lost the task; submitting it again");
+                }
+                other => return other,
+            }
+        }
+    }
+}
+
+struct Run<'a> {
+    remote: &'a Remote,
+    request: &'a RemoteRequest,
+    watcher: &'a mut dyn Watcher,
+    cancel: &'a CancellationToken,
+    patience: Patience<'a>,
+    fraction: f64,
+}
+
+impl Run<'_> {
+    fn options(&self) -> &Options {
+        &self.remote.0.options
+    }
+
+    /// Submits until an upstream accepts the task, and has the ticket stored.
+    async fn enter(&mut self) -> Result<Job, RemoteError> {
+        let encoded = self.remote.encode(self.request).await?;
+        let has_key = matches!(self.options().dialect.resubmit, Resubmit::WithKey(_));
+        let (mut only, mut failures) = (None, 0);
+        let mut changes = self.remote.0.places.changes();
+        let job = loop {
+            changes.mark_unchanged();
+            match self.submit(&encoded, only).await {
+                Ok(job) => break job,
+                Err(RemoteError::Busy { after, cause }) => {
+                    // Wakes up when an upstream is available sooner than expected.
+                    let changed = async { changes.changed().await.unwrap_or(()) };
+                    let waited = self.patience.wait_for(changed, after, cause).await;
+                    waited.map_err(|error| match error {
+                        Impatience::Silent { cause, .. } if only.is_none() => {
+                            RemoteError::NoPlace(cause)
+                        }
+                        error => error.into(),
+                    })?;
+                }
+                Err(RemoteError::Unsettled { upstream, cause }) if has_key => {
+                    // With the same key this upstream returns the same task; another one would
+                    // start a second.
+                    only = Some(self.remote.index_of(&upstream)?);
+                    self.patience.rest(Duration::ZERO, cause, failures).await?;
+                }
+                Err(error) => return Err(error),
+            }
+            failures += 1;
+        };
+        if let Err(error) = self.watcher.submitted(job.ticket()).await {
+            self.pass_cancel_on(&job).await;
+            return Err(RemoteError::NotKept(error));
+        }
+        self.hear(None);
+        Ok(job)
+    }
+
+    /// Submits once. A cancel waits briefly for the submit, so that an accepted task can be
+    /// stopped.
+    async fn submit(&self, encoded: &Encoded, only: Option<usize>) -> Result<Job, RemoteError> {
+        if self.cancel.is_cancelled() {
+            return Err(RemoteError::Cancelled);
+        }
+        let submitting = self.remote.submit_encoded(encoded, self.request, only);
+        tokio::pin!(submitting);
+        tokio::select! {
+            biased;
+            () = self.cancel.cancelled() => {
+                let limit = self.options().cancel_timeout;
+                match timeout(limit, submitting).await {
+                    Ok(Ok(job)) => self.pass_cancel_on(&job).await,
+                    Ok(Err(_)) => {}
+                    Err(_) => tracing::warn!("cancelled during a submit; the upstream may still work on it"),
+                }
+                Err(RemoteError::Cancelled)
+            }
+            submitted = &mut submitting => submitted,
+        }
+    }
+
+    /// Polls until the task ends; on a cancel or timeout, stops the upstream's task.
+    async fn follow(&mut self, job: &Job, to: &Path) -> Result<u64, RemoteError> {
+        let cancel = self.cancel;
+        let ended = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(RemoteError::Cancelled),
+            ended = self.poll_and_fetch(job, to) => ended,
+        };
+        if let Err(RemoteError::Cancelled | RemoteError::Silent { .. } | RemoteError::Overdue(_)) =
+            ended
+        {
+            self.pass_cancel_on(job).await;
+        }
+        ended
+    }
+
+    async fn poll_and_fetch(&mut self, job: &Job, to: &Path) -> Result<u64, RemoteError> {
+        let (mut failures, mut missing) = (0, 0);
+        loop {
+            self.patience.check_end()?;
+            match job.poll().await {
+                Ok(poll) => {
+                    (failures, missing) = (0, 0);
+                    let snapshot = poll.snapshot;
+                    match snapshot.phase {
+                        Phase::Completed => return self.fetch(job, &snapshot, to).await,
+                        Phase::Failed => return Err(job.failure(&snapshot)),
+                        Phase::Queued | Phase::Running => self.hear(snapshot.progress),
+                        Phase::Unknown => {
+                            let unknown = Cause::Word(snapshot.word);
+                            self.patience.wait_left(unknown).map(drop)?;
+                        }
+                    }
+                    self.patience.sleep(poll.after).await?;
+                }
+                Err(RemoteError::Busy { after, cause }) => {
+                    self.patience.rest(after, cause, failures).await?;
+                    failures += 1;
+                }
+                Err(error @ RemoteError::Forgotten(_)) => {
+                    missing += 1;
+                    if missing >= MISSING_MAX {
+                        return Err(error);
+                    }
+                    self.patience.sleep(self.options().poll_every).await?;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn fetch(
+        &mut self,
+        job: &Job,
+        snapshot: &Snapshot,
+        to: &Path,
+    ) -> Result<u64, RemoteError> {
+        let options = self.options();
+        let (bytes_max, attempts_max) = (options.result_bytes_max, options.result_attempts_max);
+        let mut attempt = 0;
+        loop {
+            let (watcher, fraction) = (&mut *self.watcher, self.fraction);
+            let patience = &self.patience;
+            let mut on_bytes = |_| {
+                // One that takes too long in all is soon taken for one that stands still.
+                if patience.check_end().is_ok() {
+                    watcher.alive(fraction);
+                }
+            };
+            let fetched = job.fetch_result(snapshot, to, bytes_max, &mut on_bytes);
+            // The same limit as for polls, in real time like the limits of sockets.
+            let fetched = timeout(patience.time_left(), fetched).await;
+            let fetched = fetched.unwrap_or_else(|_| Err(patience.overdue().into()));
+            let Err(RemoteError::Busy { after, cause }) = fetched else {
+                return fetched;
+            };
+            if attempt + 1 == attempts_max {
+                return Err(RemoteError::NoResult(cause));
+            }
+            // Completion is a sign of life, and so are received bytes; attempts are counted
+            // separately.
+            self.hear(None);
+            self.patience.rest(after, cause, attempt).await?;
+            attempt += 1;
+        }
+    }
+
+    /// Records a sign of life.
+    fn hear(&mut self, progress: Option<f64>) {
+        self.patience.hear();
+        self.fraction = self.fraction.max(progress.unwrap_or_default());
+        self.watcher.alive(self.fraction);
+    }
+
+    async fn pass_cancel_on(&self, job: &Job) {
+        let limit = self.options().cancel_timeout;
+        let error = match timeout(limit, job.cancel()).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => chain(&error),
+            Err(_) => format!("no answer within {limit:?}"),
+        };
+        let upstream = &job.ticket().upstream;
+        tracing::warn!(
+            upstream,
+            error,
+            "upstream did not accept the cancel and may still work on the task"
+        );
+    }
+}
+
+/// The consequence of a failed attempt.
+enum Miss {
+    /// This upstream did not accept it: try the next.
+    Next(Cause),
+    /// No other upstream may be tried.
+    Final(RemoteError),
+}
+
+impl Remote {
+    /// Submits `request` to the least busy upstream that accepts it. Tries each at most once.
+    ///
+    /// # Errors
+    /// [`RemoteError::Busy`] if none is available, [`RemoteError::Unsettled`] if one may have
+    /// accepted it without answering, [`RemoteError::Refused`] if the request is invalid, and
+    /// errors of encoding the request.
+    pub async fn submit(&self, request: &RemoteRequest) -> Result<Job, RemoteError> {
+        let encoded = self.encode(request).await?;
+        self.submit_encoded(&encoded, request, None).await
+    }
+
+    pub(crate) async fn encode(&self, request: &RemoteRequest) -> Result<Encoded, RemoteError> {
+        let options = &self.0.options;
+        encode(request, options.dialect, options.request_bytes_max).await
+    }
+
+    /// Like [`Self::submit`]; with `only`, just at that upstream.
+    async fn submit_encoded(
+        &self,
+        encoded: &Encoded,
+        request: &RemoteRequest,
+        only: Option<usize>,
+    ) -> Result<Job, RemoteError> {
+        let places = &self.0.places;
+        let mut last = Cause::NoUpstream;
+        loop {
+            let choice = match only {
+                Some(index) => places.choose_only(index),
+                None => places.choose(&Wish {
+                    may: &|_| true,
+                    prefers: &|_| false,
+                    avoid: &request.avoid,
+                }),
+            };
+            match choice {
+                Choice::Probe(probe) => self.probe(probe.index).await,
+                Choice::Wait(until) => {
+                    let after = until.saturating_sub(self.0.timer.now());
+                    return Err(RemoteError::Busy { after, cause: last });
+                }
+                Choice::Take(visit) => match self.submit_at(visit, encoded, &request.key).await {
+                    Ok(job) => return Ok(job),
+                    Err(Miss::Final(error)) => return Err(error),
+                    Err(Miss::Next(cause)) => last = cause,
+                },
+            }
+        }
+    }
+
+    async fn submit_at(&self, visit: Visit, encoded: &Encoded, key: &str) -> Result<Job, Miss> {
+        let (options, index) = (&self.0.options, visit.index);
+        let upstream = &self.0.upstreams[index];
+        let header = match options.dialect.resubmit {
+            Resubmit::WithKey(name) => &[(name, key)][..],
+            Resubmit::Freely | Resubmit::Never => &[],
+        };
+        let call = Call {
+            method: Method::POST,
+            url: upstream.url(&["videos"]),
+            body: Some(encoded),
+            headers: header,
+            limit: options.submit_timeout,
+        };
+        let replied = upstream.call(&call).await;
+        let cause = match replied {
+            Ok(reply) if reply.is_success() => match Snapshot::read(&reply.body, options.dialect) {
+                Ok(seen) => {
+                    self.0.places.answered(index);
+                    let ticket = Ticket {
+                        upstream: upstream.name.clone(),
+                        id: seen.id,
+                    };
+                    return Ok(Job::new(Arc::clone(&self.0), visit, ticket));
+                }
+                Err(error) => self.failed(index, Cause::Answer(error.into())),
+            },
+            Ok(reply) => self.refused(index, &reply)?,
+            Err(cause) => self.failed(index, cause),
+        };
+        tracing::warn!(
+            upstream = upstream.name,
+            error = chain(&cause),
+            "submit failed"
+        );
+        if cause.is_ambiguous() && options.dialect.resubmit != Resubmit::Freely {
+            return Err(Miss::Final(RemoteError::Unsettled {
+                upstream: upstream.name.clone(),
+                cause,
+            }));
+        }
+        Err(Miss::Next(cause))
+    }
+
+    fn failed(&self, index: usize, cause: Cause) -> Cause {
+        self.0.places.outage(index, &chain(&cause));
+        cause
+    }
+
+    /// Handles an error status; returns whether another upstream may be tried.
+    fn refused(&self, index: usize, reply: &Reply) -> Result<Cause, Miss> {
+        let (places, refusal) = (&self.0.places, reply.refusal());
+        match reply.status {
+            429 | 503 => places.hold(index, retry_after(&reply.headers)),
+            // A wrong key, no credit, or a wrong URL.
+            300..=399 | 401..=405 => places.broke(index, &refusal.to_string()),
+            408 | 500..=599 => places.outage(index, &refusal.to_string()),
+            _ => return Err(Miss::Final(RemoteError::Refused(refusal))),
+        }
+        Ok(refusal)
+    }
+}

@@ -1,0 +1,211 @@
+//! The bearer key for a server, from a file or a variable, and what else the settings of these engines have
+//! in common. A key is never logged or shown by `Debug`, and reloaded when the server rejects it.
+
+use std::{fmt, io};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+
+use hyper::header::HeaderValue;
+
+/// Larger files are not keys.
+const KEY_BYTES_MAX: u64 = 8 * 1024;
+
+/// The location of a key.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum KeySource {
+    /// The upstream needs no key.
+    #[default]
+    None,
+    /// The first line of this file.
+    File(PathBuf),
+    /// This environment variable.
+    Variable(String),
+}
+
+/// Why a key is unusable.
+#[derive(Debug, thiserror::Error)]
+pub enum KeyError {
+    /// The file cannot be read.
+    #[error("the key file {path} cannot be read")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// The variable is not set.
+    #[error("the environment variable {0} is not set")]
+    Variable(String),
+    /// Empty, too long, or with characters that a header cannot contain.
+    #[error("the key is empty, longer than 8 KiB, or not plain ASCII")]
+    Form,
+}
+
+/// A loaded key.
+pub(crate) struct Key {
+    source: KeySource,
+    /// `Bearer …`, marked as sensitive.
+    header: RwLock<Option<HeaderValue>>,
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Key({:?})", self.source)
+    }
+}
+
+impl Key {
+    /// Loads the key. Blocks while reading a small file.
+    ///
+    /// # Errors
+    /// [`KeyError`] if there is none, or it fits into no header.
+    pub(crate) fn open(source: KeySource) -> Result<Self, KeyError> {
+        let header = RwLock::new(read(&source)?);
+        Ok(Self { source, header })
+    }
+
+    /// The value of `Authorization`; `None` if the upstream needs none.
+    pub(crate) fn header(&self) -> Option<HeaderValue> {
+        self.header
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Reloads the key; returns whether it changed. Blocks while reading a small file.
+    pub(crate) fn reload(&self) -> bool {
+        let Ok(fresh) = read(&self.source) else {
+            return false;
+        };
+        let mut header = self.header.write().unwrap_or_else(PoisonError::into_inner);
+        let changed = *header != fresh;
+        *header = fresh;
+        changed
+    }
+}
+
+fn read(source: &KeySource) -> Result<Option<HeaderValue>, KeyError> {
+    let text = match source {
+        KeySource::None => return Ok(None),
+        KeySource::Variable(name) => {
+            std::env::var(name).map_err(|_| KeyError::Variable(name.clone()))?
+        }
+        KeySource::File(path) => {
+            let unreadable = |source| KeyError::File {
+                path: path.clone(),
+                source,
+            };
+            if std::fs::metadata(path).map_err(unreadable)?.len() > KEY_BYTES_MAX {
+                return Err(KeyError::Form);
+            }
+            std::fs::read_to_string(path).map_err(unreadable)?
+        }
+    };
+    let key = text.lines().next().unwrap_or_default().trim();
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(KeyError::Form);
+    }
+    let header = HeaderValue::try_from(format!("Bearer {key}"));
+    let mut header = header.map_err(|_| KeyError::Form)?;
+    header.set_sensitive(true);
+    Ok(Some(header))
+}
+
+/// Why settings cannot be meant, in words for the operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SettingsError {
+    /// Two places of a key.
+    #[error("set key_file or key_variable, not both")]
+    TwoKeys,
+    /// The same address again.
+    #[error("base_urls names a server twice")]
+    SameServer,
+}
+
+/// The place of the key that `key_file` and `key_variable` name; empty ones name none.
+///
+/// # Errors
+/// [`SettingsError::TwoKeys`] if both do.
+pub(crate) fn key_source(file: &Path, variable: &str) -> Result<KeySource, SettingsError> {
+    match (file.as_os_str().is_empty(), variable.is_empty()) {
+        (true, true) => Ok(KeySource::None),
+        (false, true) => Ok(KeySource::File(file.to_owned())),
+        (true, false) => Ok(KeySource::Variable(variable.to_owned())),
+        (false, false) => Err(SettingsError::TwoKeys),
+    }
+}
+
+/// Checks that `base_urls` has no server twice: one would be taken for two, and get twice its share.
+///
+/// # Errors
+/// [`SettingsError::SameServer`] if it has.
+pub(crate) fn check_each_once(base_urls: &[String]) -> Result<(), SettingsError> {
+    let mut seen = BTreeSet::new();
+    let each_once = base_urls
+        .iter()
+        .all(|url| seen.insert(url.trim_end_matches('/')));
+    each_once.then_some(()).ok_or(SettingsError::SameServer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_file_is_read_again_when_asked_and_never_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        std::fs::write(&path, "marked-secret-1\nsecond line\n").unwrap();
+        let key = Key::open(KeySource::File(path.clone())).unwrap();
+        assert_eq!(key.header().unwrap(), "Bearer marked-secret-1");
+        assert!(!key.reload());
+        std::fs::write(&path, "marked-secret-2").unwrap();
+        assert!(key.reload());
+        assert_eq!(key.header().unwrap(), "Bearer marked-secret-2");
+        std::fs::remove_file(&path).unwrap();
+        assert!(!key.reload(), "a key that went away is kept");
+        assert!(!format!("{key:?} {:?}", key.header()).contains("marked-secret"));
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("key");
+        for wrong in ["", "\n", "two words", "gr\u{fc}n", &"x".repeat(9_000)] {
+            std::fs::write(&path, wrong).unwrap();
+            let opened = Key::open(KeySource::File(path.clone()));
+            assert!(matches!(opened, Err(KeyError::Form)), "{wrong:.20}");
+        }
+        let unset = KeySource::Variable("KINORA_TEST_NO_SUCH_VARIABLE".to_owned());
+        assert!(matches!(Key::open(unset), Err(KeyError::Variable(_))));
+        assert!(Key::open(KeySource::None).unwrap().header().is_none());
+    }
+
+    #[test]
+    fn a_key_has_one_place() {
+        let place = |file: &str, variable| key_source(Path::new(file), variable);
+        assert_eq!(place("", ""), Ok(KeySource::None));
+        assert_eq!(place("k", ""), Ok(KeySource::File("k".into())));
+        assert_eq!(place("", "K"), Ok(KeySource::Variable("K".into())));
+        assert_eq!(place("k", "K"), Err(SettingsError::TwoKeys));
+    }
+
+    #[test]
+    fn a_server_is_named_once() {
+        let check = |urls: &[&str]| {
+            let urls: Vec<String> = urls.iter().map(|&url| url.to_owned()).collect();
+            check_each_once(&urls)
+        };
+        assert_eq!(check(&["http://a", "http://b"]), Ok(()));
+        assert_eq!(
+            check(&["http://a", "http://a"]),
+            Err(SettingsError::SameServer)
+        );
+        assert_eq!(
+            check(&["http://a", "http://a/"]),
+            Err(SettingsError::SameServer)
+        );
+    }
+}

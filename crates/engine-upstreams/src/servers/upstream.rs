@@ -1,0 +1,516 @@
+//! One server: its base URL, its key, its headers, and bounded calls to it; the choice among several; and a
+//! result as a new file. Key and headers are sent only to the server's own origin. A `POST` always gets a new
+//! connection, since an old one may break just then; polls share theirs.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::{HeaderMap, Method, Request, Response};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use kinora_contract::Clock;
+use kinora_engine::places::{PlaceRules, Places};
+use kinora_fetch::{Coding, Pace, SaveError, Saving, SystemResolver, save};
+use kinora_http::{ClientOptions, HttpClient, Roots, RootsError, read_body};
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use super::patience::Backoff;
+use super::cause::Cause;
+use super::key::Key;
+use super::cause::shown;
+use super::patience::Timer;
+
+const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
+
+/// A configured server.
+#[derive(Debug)]
+pub(crate) struct Upstream {
+    /// Its name in tickets and logs.
+    pub(crate) name: String,
+    /// Its base URL, of [`base_url`].
+    pub(crate) base: Url,
+    /// Its key.
+    pub(crate) key: Key,
+    /// Further headers of every call.
+    pub(crate) headers: HeaderMap,
+    /// The client to call it with.
+    pub(crate) http: Http,
+}
+
+/// A body that can be sent repeatedly.
+#[derive(Clone, Debug)]
+pub(crate) struct Encoded {
+    /// The value of `content-type`.
+    pub(crate) content_type: String,
+    /// The whole body.
+    pub(crate) body: Bytes,
+}
+
+/// One call to an upstream.
+pub(crate) struct Call<'a> {
+    /// The method.
+    pub(crate) method: Method,
+    /// The whole URL.
+    pub(crate) url: Url,
+    /// The body; `None` is an empty one.
+    pub(crate) body: Option<&'a Encoded>,
+    /// Headers of this call alone.
+    pub(crate) headers: &'a [(&'static str, &'a str)],
+    /// Maximum time for the answer.
+    pub(crate) limit: Duration,
+}
+
+impl Upstream {
+    /// The base URL followed by `segments`, each escaped as one segment.
+    pub(crate) fn url(&self, segments: &[&str]) -> Url {
+        let mut url = self.base.clone();
+        // `base_url` refuses URLs without segments.
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(segments);
+        }
+        url
+    }
+
+    /// Resolves a URL from an answer, which may be relative.
+    ///
+    /// # Errors
+    /// [`Cause::Url`] if it is none.
+    pub(crate) fn join(&self, address: &str) -> Result<Url, Cause> {
+        Ok(self.base.join(address)?)
+    }
+
+    /// Whether `url` has this server's origin.
+    pub(crate) fn is_own(&self, url: &Url) -> bool {
+        url.origin() == self.base.origin()
+    }
+
+    /// Makes the call; repeats it if the key was rejected and has changed in the meantime.
+    ///
+    /// # Errors
+    /// [`Cause`] without a complete answer. Any status is an answer.
+    pub(crate) async fn call(&self, call: &Call<'_>) -> Result<Reply, Cause> {
+        let reply = self.http.exchange(self.request(call)?, call.limit).await?;
+        if reply.status != 401 || !self.key.reload() {
+            return Ok(reply);
+        }
+        self.http.exchange(self.request(call)?, call.limit).await
+    }
+
+    /// Makes the call, and leaves the body of the answer unread.
+    ///
+    /// # Errors
+    /// [`Cause`] without a head in time.
+    pub(crate) async fn open(&self, call: &Call<'_>) -> Result<Response<Incoming>, Cause> {
+        let response = self.http.open(self.request(call)?, call.limit).await?;
+        if response.status().as_u16() != 401 || !self.key.reload() {
+            return Ok(response);
+        }
+        self.http.open(self.request(call)?, call.limit).await
+    }
+
+    fn request(&self, call: &Call<'_>) -> Result<Request<Bytes>, Cause> {
+        let mut request = Request::builder()
+            .method(call.method.clone())
+            .uri(call.url.as_str())
+            .header(USER_AGENT, USER_AGENT_TEXT)
+            .header(ACCEPT, "*/*")
+            .header(ACCEPT_ENCODING, "identity");
+        if self.is_own(&call.url) {
+            if let Some(key) = self.key.header() {
+                request = request.header(AUTHORIZATION, key);
+            }
+            for (name, value) in &self.headers {
+                request = request.header(name, value);
+            }
+        }
+        for (name, value) in call.headers {
+            request = request.header(*name, *value);
+        }
+        let body = match call.body {
+            Some(encoded) => {
+                request = request.header(CONTENT_TYPE, &encoded.content_type);
+                encoded.body.clone()
+            }
+            None => Bytes::new(),
+        };
+        let request = request.body(body);
+        request.map_err(|error| Cause::Connect(error.into()))
+    }
+}
+
+/// Parses the base URL of a server, without a trailing slash. `None` if it is not `http` or `https`, has
+/// no host, or has a user, a query or a fragment.
+pub(crate) fn base_url(text: &str) -> Option<Url> {
+    let mut url = Url::parse(text).ok()?;
+    let is_plain = matches!(url.scheme(), "http" | "https")
+        && url.username().is_empty()
+        && url.password().is_none()
+        && url.query().is_none()
+        && url.fragment().is_none();
+    if !is_plain {
+        return None;
+    }
+    url.path_segments_mut().ok()?.pop_if_empty();
+    Some(url)
+}
+
+/// An origin in its ASCII form; `None` if `text` is none.
+pub(crate) fn origin(text: &str) -> Option<String> {
+    let url = base_url(text)?;
+    let is_bare = url.path() == "/" || url.path().is_empty();
+    is_bare.then(|| url.origin().ascii_serialization())
+}
+
+/// Maximum size of a response head, in bytes.
+const HEAD_BYTES_MAX: usize = 64 * 1024;
+const IDLE: Duration = Duration::from_secs(30);
+/// Maximum number of idle connections per upstream.
+const IDLE_MAX: usize = 32;
+
+/// A client that reuses connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Http {
+    keeping: HttpClient,
+    fresh: HttpClient,
+    answer_bytes_max: usize,
+}
+
+/// A complete answer.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    /// The HTTP status.
+    pub(crate) status: u16,
+    /// All headers.
+    pub(crate) headers: HeaderMap,
+    /// The whole body.
+    pub(crate) body: Bytes,
+}
+
+impl Reply {
+    /// Whether the status is one of success.
+    pub(crate) const fn is_success(&self) -> bool {
+        matches!(self.status, 200..=299)
+    }
+
+    /// The answer as a [`Cause`], with the beginning of its body.
+    pub(crate) fn refusal(&self) -> Cause {
+        Cause::Status {
+            status: self.status,
+            text: shown(&self.body),
+        }
+    }
+}
+
+/// Limits and trust of an [`Http`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HttpOptions<'a> {
+    /// Maximum time for a connection, without the TLS handshake.
+    pub(crate) connect_timeout: Duration,
+    /// Maximum size of an answer that is read whole.
+    pub(crate) answer_bytes_max: usize,
+    /// Additional trusted certificate authorities, as PEM.
+    pub(crate) extra_roots_pem: Option<&'a [u8]>,
+}
+
+impl Http {
+    /// A client with its own connections. Makes none yet.
+    ///
+    /// # Errors
+    /// [`RootsError`] if the additional certificate authorities are unusable.
+    pub(crate) fn new(options: HttpOptions<'_>, clock: Arc<dyn Clock>) -> Result<Self, RootsError> {
+        let connect_timeout = options.connect_timeout;
+        let roots = Roots::public().with_pem(options.extra_roots_pem)?;
+        let tls = roots.client_config()?;
+        let resolver = Arc::new(SystemResolver::new(connect_timeout, clock));
+        let limits = ClientOptions {
+            connect_timeout: Some(connect_timeout),
+            idle_timeout: IDLE,
+            idle_max: IDLE_MAX,
+            ..ClientOptions::default()
+        };
+        let limits = limits.with_head(HEAD_BYTES_MAX);
+        let fresh = ClientOptions {
+            idle_max: 0,
+            ..limits
+        };
+        Ok(Self {
+            keeping: HttpClient::new(tls.clone(), limits, Some(resolver.clone())),
+            fresh: HttpClient::new(tls, fresh, Some(resolver)),
+            answer_bytes_max: options.answer_bytes_max,
+        })
+    }
+
+    /// Sends `request` and reads the complete answer within `limit`.
+    ///
+    /// # Errors
+    /// [`Cause`] without a complete answer. Any status is an answer.
+    pub(crate) async fn exchange(&self, request: Request<Bytes>, limit: Duration) -> Result<Reply, Cause> {
+        let client = self.client_for(&request);
+        let answer = client.exchange(request, limit, self.answer_bytes_max).await;
+        let (head, body) = answer?.into_parts();
+        Ok(Reply {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body,
+        })
+    }
+
+    /// Sends `request` and reads the head of the answer within `limit`.
+    ///
+    /// # Errors
+    /// [`Cause`] without a head in time.
+    pub(crate) async fn open(
+        &self,
+        request: Request<Bytes>,
+        limit: Duration,
+    ) -> Result<Response<Incoming>, Cause> {
+        Ok(self.client_for(&request).open(request, limit).await?)
+    }
+
+    fn client_for(&self, request: &Request<Bytes>) -> &HttpClient {
+        if request.method() == Method::POST {
+            &self.fresh
+        } else {
+            &self.keeping
+        }
+    }
+}
+
+/// One part. The caller has checked names and media types: no quotes, no line breaks.
+pub(crate) struct Part {
+    /// The name of the field.
+    pub(crate) name: String,
+    /// Its value.
+    pub(crate) content: Content,
+}
+
+/// The value of a [`Part`].
+pub(crate) enum Content {
+    /// A field of text.
+    Text(String),
+    /// A file.
+    File {
+        /// Its name, for the server.
+        file_name: String,
+        /// Its media type.
+        media_type: String,
+        /// Its content.
+        bytes: Bytes,
+    },
+}
+
+impl Part {
+    fn head(&self) -> String {
+        let name = &self.name;
+        match &self.content {
+            Content::Text(_) => format!("content-disposition: form-data; name=\"{name}\"\r\n\r\n"),
+            Content::File {
+                file_name,
+                media_type,
+                ..
+            } => format!(
+                "content-disposition: form-data; name=\"{name}\"; filename=\"{file_name}\"\r\n\
+                 content-type: {media_type}\r\n\r\n"
+            ),
+        }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        match &self.content {
+            Content::Text(text) => text.as_bytes(),
+            Content::File { bytes, .. } => bytes,
+        }
+    }
+}
+
+/// Encodes the parts as one body.
+pub(crate) fn encode_form(parts: &[Part]) -> Encoded {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update(part.name.as_bytes());
+        hash.update(part.bytes());
+    }
+    let boundary: String = hash.finalize()[..16]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let mut body = Vec::new();
+    for part in parts {
+        body.extend_from_slice(format!("--{boundary}\r\n").as_bytes());
+        body.extend_from_slice(part.head().as_bytes());
+        body.extend_from_slice(part.bytes());
+        body.extend_from_slice(b"\r\n");
+    }
+    body.extend_from_slice(format!("--{boundary}--\r\n").as_bytes());
+    Encoded {
+        content_type: format!("multipart/form-data; boundary={boundary}"),
+        body: body.into(),
+    }
+}
+
+/// `type/subtype` with the characters allowed in media types (RFC 6838, 4.2).
+pub(crate) fn is_media_type(text: &str) -> bool {
+    let is_name = |name: &str| {
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"!#$&-^_.+".contains(&byte))
+    };
+    text.len() <= 127
+        && text
+            .split_once('/')
+            .is_some_and(|(kind, sub)| is_name(kind) && is_name(sub))
+}
+
+/// The ending of a file of this type, for servers that check it.
+pub(crate) fn file_ending(media_type: &str) -> &'static str {
+    match media_type {
+        "image/jpeg" => "jpg",
+        "image/png" => "png",
+        "image/webp" => "webp",
+        "image/gif" => "gif",
+        "audio/wav" => "wav",
+        "audio/mpeg" => "mp3",
+        "audio/mp4" => "m4a",
+        "audio/flac" => "flac",
+        "audio/ogg" => "ogg",
+        "audio/webm" => "webm",
+        "video/mp4" => "mp4",
+        _ => "bin",
+    }
+}
+
+/// The places of `upstreams`, by the same indices. After `failures_max` failures in a row one is
+/// quarantined; the pauses after its failures are those of `backoff`.
+pub(crate) fn places_of(
+    upstreams: &[Upstream],
+    failures_max: u32,
+    backoff: Backoff,
+    timer: Arc<dyn Timer>,
+) -> Arc<Places> {
+    let rules = PlaceRules {
+        // A server queues its jobs itself.
+        jobs_max: None,
+        failures_max,
+        pause: Box::new(move |failures| backoff.wait(failures.saturating_sub(1))),
+        probes: true,
+        are_shared: true,
+    };
+    let names = upstreams.iter().map(|one| one.name.clone()).collect();
+    Places::new(names, rules, move || timer.now())
+}
+
+/// Maximum bytes read of a refusal in place of a result.
+const REFUSAL_BYTES_MAX: usize = 4096;
+
+/// Where and within which bounds a result is saved.
+#[derive(Clone, Copy)]
+pub(crate) struct Saved<'a> {
+    /// The new file, which is not synced.
+    pub(crate) to: &'a Path,
+    /// Its maximum size.
+    pub(crate) bytes_max: u64,
+    /// Maximum time for the body of a refusal.
+    pub(crate) answer_timeout: Duration,
+    /// At least `rate_bytes_min` must arrive in each window of this length.
+    pub(crate) rate_window: Duration,
+    /// See `rate_window`; the last window may have fewer.
+    pub(crate) rate_bytes_min: u64,
+    /// Writes the file.
+    pub(crate) disk: &'a kinora_pool::Pool,
+    /// Measures the pace.
+    pub(crate) clock: &'a Arc<dyn Clock>,
+}
+
+/// Why no result was saved.
+#[derive(Debug)]
+pub(crate) enum ResultError {
+    /// Another status than 200.
+    Refused(Reply),
+    /// The body cannot be used, or broke off.
+    Broken(Cause),
+    /// More than the maximum, declared or sent.
+    TooLarge,
+    /// The file could not be written.
+    Storage(io::Error),
+}
+
+/// Saves the body of `response` to a new file and returns its length in bytes; reports the length of
+/// each piece to `on_bytes`. Unless this returns `Ok` there is no such file, even if the future is
+/// dropped.
+///
+/// # Errors
+/// [`ResultError`].
+pub(crate) async fn save_result(
+    response: Response<Incoming>,
+    saved: Saved<'_>,
+    on_bytes: &mut (dyn FnMut(u64) + Send),
+) -> Result<u64, ResultError> {
+    let (head, body) = response.into_parts();
+    if head.status.as_u16() != 200 {
+        let read = read_body(body, REFUSAL_BYTES_MAX);
+        let read = tokio::time::timeout(saved.answer_timeout, read).await;
+        let body = read.ok().and_then(Result::ok);
+        return Err(ResultError::Refused(Reply {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: body.unwrap_or_default(),
+        }));
+    }
+    let (window, bytes_min) = (saved.rate_window, saved.rate_bytes_min);
+    let saving = Saving {
+        to: saved.to,
+        bytes_max: saved.bytes_max,
+        coding: Coding::of(&head.headers),
+        is_plain: |head| head.get(4..8) == Some(b"ftyp"),
+        pace: Pace { window, bytes_min },
+        disk: saved.disk,
+        clock: saved.clock,
+    };
+    match save(body, saving, on_bytes).await {
+        Ok(0) => {
+            let removed = tokio::fs::remove_file(saved.to).await;
+            removed.map_err(ResultError::Storage)?;
+            Err(ResultError::Broken(Cause::Empty))
+        }
+        Ok(bytes) => Ok(bytes),
+        Err(SaveError::TooLarge) => Err(ResultError::TooLarge),
+        Err(SaveError::Encoded(name)) => Err(ResultError::Broken(Cause::Encoding(name))),
+        Err(SaveError::Damaged(error)) => Err(ResultError::Broken(Cause::Damaged(error))),
+        Err(SaveError::Storage(error)) => Err(ResultError::Storage(error)),
+        Err(SaveError::Broken(error)) => Err(ResultError::Broken(Cause::Exchange(error.into()))),
+        Err(SaveError::TooSlow(pace)) => Err(ResultError::Broken(Cause::Rate {
+            bytes_min: pace.bytes_min,
+            window: pace.window,
+        })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_base_url_is_a_server_s_and_nothing_more() {
+        assert_eq!(base_url("http://h:8000/v1/").unwrap().path(), "/v1");
+        for wrong in [
+            "",
+            "h:8000",
+            "ftp://h/v1",
+            "http://u:p@h/v1",
+            "http://h/v1?k=1",
+            "file:///v1",
+        ] {
+            assert!(base_url(wrong).is_none(), "{wrong}");
+        }
+        assert_eq!(
+            origin("https://B.example.com:443").unwrap(),
+            "https://b.example.com"
+        );
+        assert!(origin("https://b.example.com/folder").is_none());
+    }
+}

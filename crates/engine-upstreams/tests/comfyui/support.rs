@@ -1,0 +1,224 @@
+//! An engine on servers, a timer that moves by itself, and a shelf for tickets.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use kinora_engine_upstreams::comfyui::{Bindings, Card, Comfy, ComfyEngine, Options, SystemTimer, Timer, Workflow};
+use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
+use kinora_engine::{Control, EngineError, FilmEngine, FilmJob, ReferenceFile, TicketStore};
+use kinora_test_comfyui::TestComfy;
+use tokio_util::sync::CancellationToken;
+
+/// Far longer than anything here takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) const BINDINGS: &str = r#"
+prompt = "6.text"
+negative_prompt = "7.text"
+seed = "3.seed"
+width = "5.width"
+height = "5.height"
+frames = "5.length"
+fps = "8.fps"
+first_frame = "10.image"
+output = "9"
+optional = ["first_frame"]
+"#;
+
+/// A timer on which every wait is over at once.
+#[derive(Debug, Default)]
+struct JumpTimer(Mutex<Duration>);
+
+#[async_trait]
+impl Timer for JumpTimer {
+    fn now(&self) -> Duration {
+        *self.0.lock().unwrap()
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        *self.0.lock().unwrap() += duration;
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Passes in real time.
+fn clock() -> Arc<dyn kinora_contract::Clock> {
+    let begun = Instant::now();
+    Arc::new(kinora_contract::RunningClock::at(0, move || {
+        begun.elapsed()
+    }))
+}
+
+pub(crate) fn card(workflow: &serde_json::Value, bindings: &str) -> Card {
+    let workflow = Workflow::read(workflow.to_string().as_bytes()).unwrap();
+    let bindings: Bindings = toml::from_str(bindings).unwrap();
+    let describe = "fps = 16\nsize_multiple = 16\nframes = { step = 4, offset = 1 }";
+    Card::new(workflow, bindings, toml::from_str(describe).unwrap()).unwrap()
+}
+
+fn with_timer(card: Card, options: Options, timer: Arc<dyn Timer>) -> ComfyEngine {
+    let comfy = Comfy::new(card, options, timer, clock()).unwrap();
+    ComfyEngine::new(comfy, "wan")
+}
+
+/// An engine whose waits are over at once.
+pub(crate) fn engine(card: Card, servers: &[&TestComfy]) -> ComfyEngine {
+    let urls = servers.iter().map(|server| server.base_url()).collect();
+    with_timer(card, Options::new(urls), Arc::new(JumpTimer::default()))
+}
+
+/// The same, which does not wait long for an answer when it frees memory.
+pub(crate) fn hasty(card: Card, servers: &[&TestComfy]) -> ComfyEngine {
+    let urls = servers.iter().map(|server| server.base_url()).collect();
+    let options = Options {
+        probe_timeout: Duration::from_millis(200),
+        ..Options::new(urls)
+    };
+    with_timer(card, options, Arc::new(JumpTimer::default()))
+}
+
+/// An engine that polls a few times a second, with these headers.
+pub(crate) fn patient(card: Card, url: String, headers: &[(&str, &str)]) -> ComfyEngine {
+    let headers = headers.iter();
+    let options = Options {
+        headers: headers
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect(),
+        poll_every: Duration::from_millis(50),
+        ..Options::new(vec![url])
+    };
+    with_timer(card, options, Arc::new(SystemTimer::new(clock())))
+}
+
+/// Keeps every ticket, with the number of jobs that `server` had begun at that moment.
+#[derive(Default)]
+pub(crate) struct Shelf {
+    pub(crate) tickets: Mutex<Vec<(String, usize)>>,
+    server: Option<Arc<TestComfy>>,
+}
+
+#[async_trait]
+impl TicketStore for Shelf {
+    async fn store(&self, ticket: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let begun = self
+            .server
+            .as_ref()
+            .map_or(0, |server| server.begun().len());
+        self.tickets
+            .lock()
+            .unwrap()
+            .push((ticket.to_owned(), begun));
+        Ok(())
+    }
+}
+
+/// One task.
+pub(crate) struct Task {
+    /// Its job's name follows from it.
+    pub(crate) key: String,
+    pub(crate) spec: VideoSpec,
+    pub(crate) references: Vec<ReferenceFile>,
+    pub(crate) source: Option<ReferenceFile>,
+    pub(crate) ticket: Option<String>,
+    pub(crate) control: Control,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) shelf: Shelf,
+    folder: tempfile::TempDir,
+}
+
+impl Default for Task {
+    fn default() -> Self {
+        Self {
+            key: "video_0001".to_owned(),
+            spec: spec(),
+            references: Vec::new(),
+            source: None,
+            ticket: None,
+            control: Control::default(),
+            cancel: CancellationToken::new(),
+            shelf: Shelf::default(),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+}
+
+impl Task {
+    /// A task that notes what `server` has begun whenever it keeps a ticket.
+    pub(crate) fn watching(server: &Arc<TestComfy>) -> Self {
+        let mut task = Self::default();
+        task.shelf.server = Some(server.clone());
+        task
+    }
+
+    pub(crate) fn to(&self) -> PathBuf {
+        self.folder.path().join("film.mp4")
+    }
+
+    /// A file of the request.
+    pub(crate) fn file(&self, name: &str, media_type: &str) -> ReferenceFile {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, name).unwrap();
+        ReferenceFile {
+            path,
+            media_type: media_type.to_owned(),
+        }
+    }
+
+    pub(crate) async fn film(&self, engine: &dyn FilmEngine) -> Result<(), EngineError> {
+        let to = self.to();
+        let job = FilmJob {
+            key: &self.key,
+            spec: &self.spec,
+            references: &self.references,
+            source: self.source.as_ref(),
+            ticket: self.ticket.as_deref(),
+            to: &to,
+            control: &self.control,
+            cancel: &self.cancel,
+            tickets: &self.shelf,
+        };
+        engine.film(&job).await
+    }
+
+    /// Makes the film, which must come.
+    pub(crate) async fn must_film(&self, engine: &dyn FilmEngine) -> Vec<u8> {
+        self.film(engine).await.unwrap();
+        std::fs::read(self.to()).unwrap()
+    }
+}
+
+/// Waits until `is_so`.
+pub(crate) async fn until(is_so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < PATIENCE, "waited in vain");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub(crate) fn spec() -> VideoSpec {
+    VideoSpec {
+        version: SPEC_VERSION,
+        model: "wan".to_owned(),
+        prompt: "A boat \"on\" a lake".to_owned(),
+        negative_prompt: None,
+        seconds: Seconds::Fixed(5),
+        frame: FrameSize::Fixed(Size::new(854, 480)),
+        seed: 7,
+        generate_audio: false,
+        inputs: Inputs::Text,
+        draft: false,
+        final_of: None,
+        edit: None,
+    }
+}
+
+pub(crate) fn first_frame() -> Inputs {
+    Inputs::Frames {
+        first: "https://host/a.png".to_owned(),
+        last: None,
+    }
+}

@@ -1,0 +1,184 @@
+//! The upstreams as an engine: what every maker of films must keep to, in every dialect, over
+//! scripted servers; and what it offers.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use kinora_contract::{FailureCode, VideoSpec};
+use kinora_engine::FilmEngine;
+use kinora_engine::conformance::film::{self, Fate, KEY, Site};
+use kinora_engine_upstreams::dialects::dialect::{CancelBy, KINORA, OPENAI, Resubmit, SGLANG};
+use kinora_engine_upstreams::dialects::{Dialect, EngineOptions, Options, Remote, RemoteEngine, SystemTimer};
+
+use crate::server::{Seen, Server, Step, answer, task, well};
+use crate::support::{JumpTimer, request};
+
+const MP4: &[u8] = b"\0\0\0\x18ftypisom";
+const SUBMIT: &str = "POST /v1/videos";
+const LOOK: &str = "GET /v1/videos/t";
+
+/// An engine on one server, at which every work is called `t`.
+struct Studio {
+    engine: RemoteEngine,
+    dialect: &'static Dialect,
+    server: Server,
+    fate: Arc<Mutex<Fate>>,
+    folder: tempfile::TempDir,
+}
+
+impl Studio {
+    async fn open(dialect: &'static Dialect) -> Self {
+        let fate = Arc::new(Mutex::new(Fate::Well));
+        let told = fate.clone();
+        let server = Server::start(move |seen, before| {
+            let fate = *told.lock().unwrap();
+            fare(dialect, fate, seen, before)
+        })
+        .await;
+        let options = Options::new(dialect, vec![server.upstream("a")]);
+        let remote = Remote::new(
+            options,
+            Arc::new(JumpTimer::default()),
+            crate::support::clock(),
+        )
+        .unwrap();
+        Self {
+            engine: RemoteEngine::new(remote, studio(false)),
+            dialect,
+            server,
+            fate,
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+}
+
+fn fare(dialect: &Dialect, fate: Fate, seen: &Seen, before: usize) -> Vec<Step> {
+    match (fate, seen.line.as_str()) {
+        (Fate::Silent, _) => vec![Step::Hold],
+        (_, SUBMIT) if !has_key(dialect, seen) => answer(400, "", "whose is it?"),
+        (Fate::Endless, LOOK) => task("t", "in_progress", 10),
+        (Fate::Badly, LOOK) => answer(
+            200,
+            "",
+            r#"{"id":"t","status":"failed","error":{"code":"out_of_memory","message":"x"}}"#,
+        ),
+        _ => well("t", MP4, seen, before),
+    }
+}
+
+/// Whether a submit says whose it is, where there are words for it.
+fn has_key(dialect: &Dialect, seen: &Seen) -> bool {
+    match dialect.resubmit {
+        Resubmit::WithKey(name) => seen.header(name) == Some(KEY),
+        Resubmit::Freely | Resubmit::Never => true,
+    }
+}
+
+impl Site for Studio {
+    fn engine(&self) -> &dyn FilmEngine {
+        &self.engine
+    }
+
+    fn spec(&self) -> VideoSpec {
+        request().spec
+    }
+
+    fn to(&self) -> PathBuf {
+        self.folder.path().join("film.mp4")
+    }
+
+    fn turn(&self, fate: Fate) {
+        *self.fate.lock().unwrap() = fate;
+    }
+
+    fn film(&self) -> Vec<u8> {
+        MP4.to_vec()
+    }
+
+    fn failure(&self) -> FailureCode {
+        match self.dialect.shares_failure_codes {
+            true => FailureCode::OutOfMemory,
+            false => FailureCode::GenerationFailed,
+        }
+    }
+
+    fn begun(&self) -> usize {
+        self.server.count(SUBMIT)
+    }
+
+    fn looks(&self) -> usize {
+        self.server.count(LOOK)
+    }
+
+    fn cancelled(&self) -> usize {
+        self.server.count(match self.dialect.cancel {
+            CancelBy::Post => "POST /v1/videos/t/cancel",
+            CancelBy::Delete => "DELETE /v1/videos/t",
+        })
+    }
+}
+
+fn studio(sound: bool) -> EngineOptions {
+    EngineOptions {
+        name: "studio".to_owned(),
+        model: Some("wan-2.2".to_owned()),
+        sound,
+        keeps_undecodable: false,
+    }
+}
+
+#[tokio::test]
+async fn an_engine_offers_what_its_dialect_can_say_and_sound_where_it_was_told_so() {
+    for dialect in Dialect::ALL {
+        for sound in [false, true] {
+            let options = Options::new(dialect, vec![Server::well("t", MP4).await.upstream("a")]);
+            let timer = SystemTimer::new(crate::support::clock());
+            let remote = Remote::new(options, Arc::new(timer), crate::support::clock()).unwrap();
+            let engine = RemoteEngine::new(remote, studio(sound));
+            let (offered, can) = (engine.describe().features, dialect.features());
+            assert_eq!(offered.restricted_to(can), offered);
+            assert_eq!(offered.audio_output, sound && can.audio_output);
+            assert_eq!(engine.has_sound_switch(), offered.audio_output);
+            // Of all that a request may say, a dialect may lack the seed alone.
+            let warned = !engine.warnings(&request().spec).is_empty();
+            assert_eq!(warned, **dialect == OPENAI, "{}", dialect.name);
+        }
+    }
+    assert!(KINORA.features().negative_prompt && SGLANG.features().negative_prompt);
+    assert!(!OPENAI.features().negative_prompt);
+}
+
+#[tokio::test]
+async fn an_engine_of_any_dialect_keeps_what_makers_of_films_promise() {
+    for dialect in Dialect::ALL {
+        let kept = film::check(async || Studio::open(dialect).await).await;
+        kept.unwrap_or_else(|broken| panic!("{}: {broken}", dialect.name));
+    }
+}
+
+#[tokio::test]
+async fn each_server_is_asked_whether_it_would_serve_us() {
+    let servers = [
+        Server::well("t", MP4).await,
+        Server::start(|_, _| answer(401, "", "who?")).await,
+        Server::start(|_, _| answer(502, "", "")).await,
+    ];
+    let named = servers.iter().zip(["well", "wrong key", "broken"]);
+    let upstreams = named.map(|(server, name)| server.upstream(name)).collect();
+    let options = Options::new(&KINORA, upstreams);
+    let remote = Remote::new(
+        options,
+        Arc::new(JumpTimer::default()),
+        crate::support::clock(),
+    )
+    .unwrap();
+    let asked = remote.ask_all().await;
+    let served: Vec<_> = asked
+        .iter()
+        .map(|(name, found)| (&**name, found.is_ok()))
+        .collect();
+    assert_eq!(
+        served,
+        [("well", true), ("wrong key", false), ("broken", false)]
+    );
+}

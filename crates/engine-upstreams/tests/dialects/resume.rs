@@ -1,0 +1,195 @@
+//! A ticket that was kept is polled on; a cancel reaches the upstream, and a dropped run does not.
+
+use std::sync::Arc;
+
+use kinora_contract::FailureCode;
+use kinora_engine_upstreams::dialects::dialect::{KINORA, OPENAI, VLLM_OMNI};
+use kinora_engine_upstreams::dialects::{RemoteError, Ticket};
+use tokio::sync::Notify;
+
+use crate::server::{Server, Step, answer, task, well};
+use crate::support::{Stage, is_absent, request};
+
+const MP4: &[u8] = b"\0\0\0\x18ftypisom";
+const SUBMIT: &str = "POST /v1/videos";
+
+fn ticket(upstream: &str, id: &str) -> Ticket {
+    Ticket {
+        upstream: upstream.to_owned(),
+        id: id.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn a_kept_ticket_is_polled_on_at_its_own_upstream_and_nothing_is_paid_twice() {
+    let servers = [Server::well("x", MP4).await, Server::well("t", MP4).await];
+    let mut stage = Stage::new(&OPENAI, &[&servers[0], &servers[1]]);
+    let kept = serde_json::to_string(&ticket("b", "t")).unwrap();
+    let kept: Ticket = serde_json::from_str(&kept).unwrap();
+    stage.run_request(&request(), Some(kept)).await.unwrap();
+    assert_eq!(std::fs::read(stage.result()).unwrap(), MP4);
+    assert!(servers[0].seen().is_empty());
+    assert_eq!(servers[1].count(SUBMIT), 0);
+    assert!(
+        stage.notes.tickets.is_empty(),
+        "there is nothing new to keep"
+    );
+}
+
+#[tokio::test]
+async fn a_task_that_its_upstream_forgot_is_submitted_once_more_and_no_more() {
+    let restarted = Server::start(|seen, before| match seen.line.as_str() {
+        "GET /v1/videos/old" => answer(404, "", r#"{"detail":"Video not found"}"#),
+        _ => well("new", MP4, seen, before),
+    })
+    .await;
+    let mut stage = Stage::new(&VLLM_OMNI, &[&restarted]);
+    stage
+        .run_request(&request(), Some(ticket("a", "old")))
+        .await
+        .unwrap();
+    assert_eq!(
+        restarted.count("GET /v1/videos/old"),
+        2,
+        "once may be a moment"
+    );
+    assert_eq!(stage.notes.tickets, [ticket("a", "new")]);
+
+    let forgetful = Server::start(|seen, before| match seen.line.as_str() {
+        SUBMIT => task("t", "queued", 0),
+        "GET /v1/videos/t" => answer(404, "", ""),
+        _ => well("t", MP4, seen, before),
+    })
+    .await;
+    let error = Stage::new(&VLLM_OMNI, &[&forgetful])
+        .run()
+        .await
+        .unwrap_err();
+    assert!(matches!(error, RemoteError::Forgotten(_)), "{error:?}");
+    assert_eq!(forgetful.count(SUBMIT), 2);
+}
+
+#[tokio::test]
+async fn a_ticket_of_an_upstream_that_is_configured_no_more_is_submitted_anew() {
+    let server = Server::well("t", MP4).await;
+    let mut stage = Stage::new(&OPENAI, &[&server]);
+    stage
+        .run_request(&request(), Some(ticket("gone", "old")))
+        .await
+        .unwrap();
+    assert_eq!(stage.notes.tickets, [ticket("a", "t")]);
+}
+
+#[tokio::test]
+async fn a_ticket_is_kept_before_the_first_poll_or_the_task_is_cancelled() {
+    let server = Server::well("t", MP4).await;
+    let mut stage = Stage::new(&KINORA, &[&server]);
+    stage.notes.refuses = true;
+    let error = stage.run().await.unwrap_err();
+    assert!(matches!(error, RemoteError::NotKept(_)), "{error:?}");
+    assert_eq!(error.failure().code, FailureCode::StorageFailed.as_str());
+    assert_eq!(server.lines(), [SUBMIT, "POST /v1/videos/t/cancel"]);
+}
+
+#[tokio::test]
+async fn a_cancel_while_the_task_runs_reaches_the_upstream() {
+    let server = Server::start(|seen, before| match seen.line.as_str() {
+        "GET /v1/videos/t" => task("t", "in_progress", 50),
+        _ => well("t", MP4, seen, before),
+    })
+    .await;
+    let mut stage = Stage::new(&KINORA, &[&server]);
+    stage.notes.cancels = Some((0.5, stage.cancel.clone()));
+    let error = stage.run().await.unwrap_err();
+    assert!(matches!(error, RemoteError::Cancelled), "{error:?}");
+    assert_eq!(
+        server.lines(),
+        [SUBMIT, "GET /v1/videos/t", "POST /v1/videos/t/cancel"]
+    );
+}
+
+#[tokio::test]
+async fn a_cancel_while_the_result_comes_leaves_no_file() {
+    let server = Server::start(|seen, before| match seen.line.as_str() {
+        "GET /v1/videos/t" => task("t", "completed", 100),
+        "GET /v1/videos/t/content" => vec![
+            Step::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\npart".to_vec()),
+            Step::Hold,
+        ],
+        _ => well("t", MP4, seen, before),
+    })
+    .await;
+    let mut stage = Stage::new(&VLLM_OMNI, &[&server]);
+    let job = stage.remote.submit(&request()).await.unwrap();
+    let kept = job.ticket().clone();
+    stage.notes.cancels = Some((0.0, stage.cancel.clone()));
+    let error = stage.run_request(&request(), Some(kept)).await.unwrap_err();
+    assert!(matches!(error, RemoteError::Cancelled), "{error:?}");
+    assert!(is_absent(&stage.result()));
+    assert_eq!(server.lines().last().unwrap(), "DELETE /v1/videos/t");
+}
+
+#[tokio::test]
+async fn a_cancel_while_the_submit_is_on_its_way_stops_what_was_taken() {
+    let (arrived, gate) = (
+        Arc::new(Notify::new()),
+        tokio_util::sync::CancellationToken::new(),
+    );
+    let (told, token) = (Arc::clone(&arrived), gate.clone());
+    let server = Server::start(move |seen, before| {
+        if seen.line == SUBMIT {
+            // The client cancels before it has the answer.
+            told.notify_one();
+            token.cancel();
+        }
+        well("t", MP4, seen, before)
+    })
+    .await;
+    let mut stage = Stage::new(&KINORA, &[&server]);
+    stage.cancel = gate;
+    let error = stage.run().await.unwrap_err();
+    arrived.notified().await;
+    assert!(matches!(error, RemoteError::Cancelled), "{error:?}");
+    assert_eq!(server.lines(), [SUBMIT, "POST /v1/videos/t/cancel"]);
+}
+
+#[tokio::test]
+async fn a_cancel_before_anything_was_sent_sends_nothing() {
+    let busy = Server::start(|_, _| answer(429, "", "")).await;
+    let mut stage = Stage::new(&KINORA, &[&busy]);
+    stage.cancel.cancel();
+    let error = stage.run().await.unwrap_err();
+    assert!(matches!(error, RemoteError::Cancelled), "{error:?}");
+    assert!(busy.seen().is_empty());
+}
+
+#[tokio::test]
+async fn a_dropped_run_tells_the_upstream_nothing_and_is_followed_later() {
+    let polled = Arc::new(Notify::new());
+    let told = Arc::clone(&polled);
+    let server = Server::start(move |seen, before| match (seen.line.as_str(), before) {
+        ("GET /v1/videos/t", 0) => {
+            told.notify_one();
+            vec![Step::Hold]
+        }
+        ("GET /v1/videos/t", _) => task("t", "completed", 100),
+        _ => well("t", MP4, seen, before),
+    })
+    .await;
+    let mut stage = Stage::new(&KINORA, &[&server]);
+    tokio::select! {
+        ended = stage.run() => panic!("{ended:?}"),
+        () = polled.notified() => {}
+    }
+    let kept = stage.notes.tickets.pop();
+    stage.run_request(&request(), kept).await.unwrap();
+    assert_eq!(
+        server.lines(),
+        [
+            SUBMIT,
+            "GET /v1/videos/t",
+            "GET /v1/videos/t",
+            "GET /v1/videos/t/content"
+        ]
+    );
+}

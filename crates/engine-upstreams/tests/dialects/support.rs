@@ -1,0 +1,174 @@
+//! A timer that moves by itself, a watcher that takes notes, and a run's surroundings. Nothing here
+//! sleeps to be right.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
+use kinora_engine_upstreams::dialects::{
+    Dialect, Options, ReferenceFile, Remote, RemoteError, RemoteRequest, Ticket, Timer, Watcher,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::server::Server;
+
+/// A timer on which every wait is over at once, and noted.
+#[derive(Debug, Default)]
+pub(crate) struct JumpTimer(Mutex<(Duration, Vec<Duration>)>);
+
+/// Passes in real time.
+pub(crate) fn clock() -> Arc<dyn kinora_contract::Clock> {
+    let begun = std::time::Instant::now();
+    Arc::new(kinora_contract::RunningClock::at(0, move || {
+        begun.elapsed()
+    }))
+}
+
+impl JumpTimer {
+    pub(crate) fn waits(&self) -> Vec<Duration> {
+        self.0.lock().unwrap().1.clone()
+    }
+
+    pub(crate) fn advance(&self, by: Duration) {
+        self.0.lock().unwrap().0 += by;
+    }
+}
+
+#[async_trait]
+impl Timer for JumpTimer {
+    fn now(&self) -> Duration {
+        self.0.lock().unwrap().0
+    }
+
+    async fn sleep(&self, duration: Duration) {
+        {
+            let mut state = self.0.lock().unwrap();
+            state.0 += duration;
+            state.1.push(duration);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Takes notes; `refuses` to keep a ticket; `cancels` at the first sign of life of that fraction.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) tickets: Vec<Ticket>,
+    pub(crate) fractions: Vec<f64>,
+    pub(crate) refuses: bool,
+    pub(crate) cancels: Option<(f64, CancellationToken)>,
+}
+
+#[async_trait]
+impl Watcher for Notes {
+    async fn submitted(&mut self, ticket: &Ticket) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.tickets.push(ticket.clone());
+        if self.refuses {
+            return Err("the store is away".into());
+        }
+        Ok(())
+    }
+
+    fn alive(&mut self, fraction: f64) {
+        self.fractions.push(fraction);
+        if let Some((at, token)) = &self.cancels
+            && fraction >= *at
+        {
+            token.cancel();
+        }
+    }
+}
+
+/// A run's surroundings.
+pub(crate) struct Stage {
+    pub(crate) remote: Remote,
+    pub(crate) timer: Arc<JumpTimer>,
+    pub(crate) notes: Notes,
+    pub(crate) cancel: CancellationToken,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Stage {
+    pub(crate) fn new(dialect: &'static Dialect, servers: &[&Server]) -> Self {
+        Self::with(dialect, servers, |_| {})
+    }
+
+    /// The upstreams are called `a`, `b`, `c`.
+    pub(crate) fn with(
+        dialect: &'static Dialect,
+        servers: &[&Server],
+        change: impl FnOnce(&mut Options),
+    ) -> Self {
+        let named = servers.iter().zip(["a", "b", "c"]);
+        let upstreams = named.map(|(server, name)| server.upstream(name)).collect();
+        let mut options = Options::new(dialect, upstreams);
+        change(&mut options);
+        let timer = Arc::new(JumpTimer::default());
+        Self {
+            remote: Remote::new(options, timer.clone(), clock()).unwrap(),
+            timer,
+            notes: Notes::default(),
+            cancel: CancellationToken::new(),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn result(&self) -> PathBuf {
+        self.folder.path().join("result.mp4")
+    }
+
+    pub(crate) async fn run(&mut self) -> Result<u64, RemoteError> {
+        self.run_request(&request(), None).await
+    }
+
+    pub(crate) async fn run_request(
+        &mut self,
+        request: &RemoteRequest,
+        kept: Option<Ticket>,
+    ) -> Result<u64, RemoteError> {
+        let to = self.result();
+        let (notes, cancel) = (&mut self.notes, &self.cancel);
+        self.remote.run(request, kept, &to, notes, cancel).await
+    }
+
+    /// A reference on disk.
+    pub(crate) fn reference(&self, name: &str, media_type: &str, bytes: &[u8]) -> ReferenceFile {
+        let path = self.folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        ReferenceFile {
+            path,
+            media_type: media_type.to_owned(),
+        }
+    }
+}
+
+pub(crate) fn is_absent(path: &Path) -> bool {
+    !path.exists()
+}
+
+pub(crate) fn request() -> RemoteRequest {
+    RemoteRequest {
+        model: Some("wan-2.2".to_owned()),
+        spec: VideoSpec {
+            version: SPEC_VERSION,
+            model: "kinora-a1".to_owned(),
+            prompt: "A boat \"on\" a lake".to_owned(),
+            negative_prompt: None,
+            seconds: Seconds::Fixed(5),
+            frame: FrameSize::Fixed(Size::new(1280, 720)),
+            seed: 7,
+            generate_audio: false,
+            inputs: Inputs::Text,
+            draft: false,
+            final_of: None,
+            edit: None,
+        },
+        references: Vec::new(),
+        audio_switch: false,
+        key: "video_0001".to_owned(),
+        avoid: Vec::new(),
+    }
+}
