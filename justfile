@@ -1,6 +1,6 @@
 # What one can do here: `just` lists it. Each recipe is a thin name for a command that also works without just.
 
-features := "kinora/c2pa,kinora-e2e/in-process,kinora-blobs/conformance,kinora-engine/conformance,kinora-store/conformance"
+features := "kinora-e2e/in-process,kinora-blobs/conformance,kinora-engine/conformance,kinora-store/conformance"
 
 # List the recipes
 default:

@@ -19,7 +19,7 @@ pub fn workspace() -> PathBuf {
 /// The binary, of the same profile as this test.
 pub(crate) fn kinora_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
-    let built = || build(&["--package", "kinora", "--features", "c2pa,test-faults"]).join("kinora");
+    let built = || build(&["--package", "kinora", "--features", "test-faults"]).join("kinora");
     BINARY.get_or_init(|| std::env::var_os(READY).map_or_else(built, PathBuf::from))
 }
 

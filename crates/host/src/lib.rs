@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod command;
 mod family;
 mod film_host;
 mod film_message;
@@ -24,6 +25,7 @@ mod sandbox;
 mod seats;
 mod wire;
 
+pub use command::{CommandError, run_command};
 pub use family::adopt_orphans;
 pub use film_host::serve_film;
 pub use film_reader::{FilmOptions, HostedFilms};

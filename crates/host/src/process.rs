@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use kinora_contract::FailureCode;
@@ -47,6 +47,8 @@ pub(crate) struct Process<O, T> {
     told: Receiver<T>,
     bounds: Arc<Bounds>,
     tail: Tail,
+    /// Reads the tail until its pipe is closed.
+    log: Option<JoinHandle<()>>,
     job_span: JobSpan,
     oom_kills_before: Option<u64>,
     /// Mark of an unconfined process and its descendants; `None` if it is confined and can start
@@ -112,7 +114,7 @@ impl<O: Message, T: Message> Process<O, T> {
         let input = child.stdin.take();
         let (output, errors) = (child.stdout.take(), child.stderr.take());
         // From here on, an early return kills the child.
-        let this = Self {
+        let mut this = Self {
             child,
             orders,
             queued: AtomicUsize::new(0),
@@ -120,6 +122,7 @@ impl<O: Message, T: Message> Process<O, T> {
             told,
             bounds: bounds.clone(),
             tail: tail.clone(),
+            log: None,
             job_span: job_span.clone(),
             oom_kills_before,
             mark,
@@ -139,7 +142,8 @@ impl<O: Message, T: Message> Process<O, T> {
         }
         if let Some(errors) = errors {
             let name = name.to_owned();
-            start_thread("child-log", move || tail.follow(&name, errors, &job_span))?;
+            let log = start_thread("child-log", move || tail.follow(&name, errors, &job_span));
+            this.log = Some(log?);
         }
         tracing::debug!(name, process_id = this.child.id(), "child process started");
         Ok(this)
@@ -235,18 +239,35 @@ impl<O: Message, T: Message> Process<O, T> {
         }
     }
 
-    fn last_status(&mut self) -> Option<ExitStatus> {
+    /// The last lines of its standard error, joined.
+    pub(crate) fn last_lines(&self) -> String {
+        self.tail.text()
+    }
+
+    /// Reaps it if it exits within the grace period, after its last lines are read.
+    pub(crate) fn last_status(&mut self) -> Option<ExitStatus> {
         for _ in 0..EXIT_GRACE.as_millis() / EXIT_POLL_INTERVAL.as_millis() {
             if self.has_exited() {
                 // Kill before reaping: an unreaped leader keeps the id of its process group from
                 // being given to another process.
                 self.kill_family();
+                self.await_log();
                 self.is_reaped = true;
                 return self.child.wait().ok();
             }
             thread::sleep(EXIT_POLL_INTERVAL);
         }
         None
+    }
+
+    /// Nobody writes to the pipe any more, but the last lines may still be in it.
+    fn await_log(&self) {
+        for _ in 0..EXIT_GRACE.as_millis() / EXIT_POLL_INTERVAL.as_millis() {
+            if self.log.as_ref().is_none_or(JoinHandle::is_finished) {
+                return;
+            }
+            thread::sleep(EXIT_POLL_INTERVAL);
+        }
     }
 
     /// Whether the kernel killed it for lack of memory. It may have killed another process at the
@@ -291,9 +312,8 @@ impl<O, T> Drop for Process<O, T> {
     }
 }
 
-fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
-    let thread = thread::Builder::new().name(name.to_owned());
-    thread.spawn(work).map(drop)
+fn start_thread(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
+    thread::Builder::new().name(name.to_owned()).spawn(work)
 }
 
 /// Creates a folder for a process, accessible only to its owner.

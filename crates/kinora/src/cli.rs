@@ -16,7 +16,7 @@ pub(crate) use keys::{
     WebhookArgs, WebhooksArgs, WebhooksCommand,
 };
 pub(crate) use make::{
-    CompletionsArgs, EditArgs, FinalArgs, GenerateArgs, IdsArgs, ManArgs, OutputArgs, PreviewMode,
+    CompletionsArgs, EditArgs, FinalArgs, GenerateArgs, IdsArgs, ManArgs, OutputArgs,
     TasksArgs, TasksCommand,
 };
 pub(crate) use models::{

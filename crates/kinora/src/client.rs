@@ -4,9 +4,7 @@
 mod bar;
 mod deliver;
 mod make;
-mod picture;
 mod service;
-mod sixel;
 mod tasks;
 
 use crate::beside;

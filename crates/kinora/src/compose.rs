@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Config, Engine};
 use crate::failure::Failure;
 use crate::system::{self, SystemClock, SystemEntropy};
-use crate::{catalog, credentials, damage, engine_host, folder, signing};
+use crate::{catalog, damage, engine_host, film_signer, folder, signing};
 
 const HOUR_MS: u64 = 60 * 60 * 1000;
 const DAY_MS: u64 = 24 * HOUR_MS;
@@ -250,8 +250,8 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
     };
     let now_ms = SystemClock.now_ms();
     let makes_videos = config.worker.enabled;
-    let sealer = makes_videos.then(|| credentials::sealer(config, now_ms));
-    let sealer = sealer.transpose()?.flatten();
+    let film_signer = makes_videos.then(|| film_signer::open(config));
+    let film_signer = film_signer.transpose()?.flatten();
     let scratch = scratch(config)?;
     let origin = Origin {
         host: system::host_name(),
@@ -299,7 +299,7 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
             settled_after: config.limit_seconds("SETTLED_AFTER_SECONDS", SETTLED_AFTER_SECONDS),
             recorder,
             marker: marker(&config.media.mark),
-            sealer,
+            film_signer,
         },
     })
 }

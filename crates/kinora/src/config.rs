@@ -6,7 +6,6 @@ mod engines;
 mod load;
 mod overlay;
 mod policy;
-mod provenance;
 mod secret;
 mod storage;
 mod traces;
@@ -27,7 +26,6 @@ use crate::logging::LogFormat;
 pub(crate) use devices::{Device, Surplus};
 pub(crate) use engines::{Engine, EngineFile, Host, Lodging, Memory, Placement};
 pub(crate) use policy::Policy;
-pub(crate) use provenance::Provenance;
 pub(crate) use storage::{Delivery, ProjectBytes, S3};
 pub(crate) use traces::Traces;
 pub(crate) use weights::Weights;
@@ -59,7 +57,6 @@ pub(crate) struct Config {
     pub(crate) policy: Policy,
     pub(crate) references: References,
     pub(crate) media: Media,
-    pub(crate) provenance: Provenance,
     pub(crate) metrics: Metrics,
     pub(crate) traces: Traces,
     pub(crate) storyboard: StoryboardKind,
@@ -108,6 +105,8 @@ pub(crate) struct Results {
     pub(crate) retention_hours: u32,
     pub(crate) failed_retention_hours: u32,
     pub(crate) signing_key_file: PathBuf,
+    pub(crate) sign_command: Vec<String>,
+    pub(crate) sign_timeout_seconds: u32,
     pub(crate) s3: S3,
 }
 
@@ -263,7 +262,6 @@ impl Config {
         self.check_devices()?;
         self.check_results()?;
         self.check_policy()?;
-        self.check_provenance()?;
         self.check_weights()?;
         crate::logging::targets(&self.log.level)?;
         check_base_url(&self.base_url)

@@ -1,7 +1,6 @@
 //! `kinora doctor`: checks everything that the service depends on, changes nothing, and explains
 //! how to fix problems. It fails if the service could not keep its promises here.
 
-mod credentials;
 mod disk;
 mod engines;
 mod report;
@@ -71,8 +70,7 @@ fn examine(config: &Config) -> Vec<(&'static str, Finding)> {
     findings.push(("result addresses", surroundings::base_url(config)));
     findings.extend(surroundings::references(config).map(|found| ("references", found)));
     findings.extend(surroundings::policy(config).map(|found| ("policy", found)));
-    let now_ms = SystemClock.now_ms();
-    findings.extend(credentials::signature(config, now_ms).map(|found| ("c2pa signature", found)));
+    findings.extend(surroundings::film_signer(config).map(|found| ("signatures", found)));
     findings.push(("sandbox", engines::sandbox(config)));
     findings.push(("models", engines::models(config)));
     findings.extend(engines::slots(config).map(|found| ("slots", found)));

@@ -179,15 +179,21 @@ impl Origin {
     }
 }
 
-/// The operator's command, with an allow list of the service's environment. It starts as this executable, which prepares
+/// An operator's command, with an allow list of the service's environment. It starts as this executable, which prepares
 /// itself, and then becomes the command.
-pub(crate) fn command_of(program: &Program, confinement: Option<&Confinement>) -> Command {
-    let mut command = this_executable("command-host");
+pub(crate) fn operator_command(command: &[String], confinement: Option<&Confinement>) -> Command {
+    let mut prepared = this_executable("command-host");
     // As an argument, and not in a file: it needs no place to be stored, and the child cannot find
     // another one.
     let confinement_json = serde_json::json!(confinement).to_string();
-    command.arg(confinement_json).args(&program.command);
-    restrict_environment(&mut command);
+    prepared.arg(confinement_json).args(command);
+    restrict_environment(&mut prepared);
+    prepared
+}
+
+/// The command of an engine, in its folder and with its own variables.
+pub(crate) fn command_of(program: &Program, confinement: Option<&Confinement>) -> Command {
+    let mut command = operator_command(&program.command, confinement);
     if let Some(scratch) = confinement.and_then(|confinement| confinement.scratch.as_ref()) {
         command.env("HOME", scratch).env("TMPDIR", scratch);
     }

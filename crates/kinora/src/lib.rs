@@ -13,7 +13,6 @@ mod client;
 mod comfy;
 mod compose;
 mod config;
-mod credentials;
 mod damage;
 mod doctor;
 #[cfg(feature = "test-faults")]
@@ -23,6 +22,7 @@ mod engine_host;
 mod failure;
 #[cfg(feature = "test-faults")]
 mod faults;
+mod film_signer;
 mod folder;
 mod hint;
 mod keys;

@@ -50,7 +50,7 @@ impl Line {
     }
 
     /// Writes `text` as it is.
-    pub(crate) fn write(self, text: &str) {
+    fn write(self, text: &str) {
         if self.is_shown {
             let mut out = std::io::stderr().lock();
             // If the terminal is gone, continue without it.

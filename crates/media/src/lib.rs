@@ -34,7 +34,7 @@ pub use error::{MediaError, Mismatch};
 pub use film::{FilmFormat, Films, InProcess, PlayedFilm, Undecodable, examine};
 pub use format::{AudioCodec, AudioFormat, ClipFormat, RecorderOptions};
 pub use probe::{ProbeInfo, check, probe};
-pub use provenance::{DigitalSource, Origin, Provenance, Sealed, Sealer, label};
+pub use provenance::{DigitalSource, Origin, Provenance, label};
 pub use reader::VideoReader;
 pub use recorder::{Recorder, Recording};
 pub use stills::preview;

@@ -1,14 +1,12 @@
 //! The provenance in a file: an XMP packet (ISO 16684-1) with the digital source type of the IPTC.
-//! This file writes the packet; [`embed`] and [`label`](mod@label) put it into files. Signatures
-//! are the caller's ([`Sealer`]).
+//! This file writes the packet; [`embed`] and [`label`](mod@label) put it into files. It signs
+//! nothing.
 
 mod embed;
 mod label;
 
-use std::fmt::{self, Write};
-use std::path::Path;
+use std::fmt::Write;
 
-use crate::MediaError;
 pub(crate) use embed::{in_jpeg, in_webp, uuid_box};
 pub use label::label;
 
@@ -150,25 +148,6 @@ fn escaped(text: &str) -> String {
         }
     }
     safe
-}
-
-/// Seals films. Shared by all threads of a process.
-pub trait Sealer: Send + Sync + fmt::Debug {
-    /// Seals the complete MP4 at `path` with what `provenance` says: the file is replaced by a longer one, with the
-    /// same pictures and sound. If it cannot be sealed, it stays as it is.
-    ///
-    /// # Errors
-    /// Errors of reading and writing, and of the signature itself.
-    fn seal(&self, path: &Path, provenance: &Provenance) -> Result<Sealed, MediaError>;
-}
-
-/// Outcome of sealing a film.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Sealed {
-    /// It is sealed.
-    Done,
-    /// The film is unchanged, for this reason.
-    Not(String),
 }
 
 #[cfg(test)]

@@ -128,7 +128,7 @@ impl FrameKind for ProcessKind {
 
     fn check_files(&self) -> Option<FilesReport> {
         let name = self.command.first().map_or("", String::as_str);
-        let is_there = finds(name);
+        let is_there = finds_program(name);
         let state = if is_there { "found" } else { "not found" };
         Some(FilesReport {
             is_good: is_there,
@@ -178,7 +178,7 @@ fn is_device(text: &str) -> bool {
 }
 
 /// Whether a program can be started by this name: a path, or a file in a folder of `PATH`.
-fn finds(name: &str) -> bool {
+pub fn finds_program(name: &str) -> bool {
     if name.contains('/') {
         return Path::new(name).is_file();
     }
@@ -192,8 +192,12 @@ mod tests {
 
     #[test]
     fn a_program_is_found_by_its_path_and_by_its_name() {
-        assert!(finds("/bin/sh") && finds("sh"));
-        assert!(!finds("/bin/no-such-program") && !finds("no-such-program") && !finds(""));
+        assert!(finds_program("/bin/sh") && finds_program("sh"));
+        assert!(
+            !finds_program("/bin/no-such-program")
+                && !finds_program("no-such-program")
+                && !finds_program("")
+        );
     }
 
     #[test]

@@ -8,5 +8,5 @@ mod describe;
 mod kind;
 mod planner;
 
-pub use kind::ProcessKind;
+pub use kind::{ProcessKind, finds_program};
 pub use planner::PromisedPlanner;

@@ -262,6 +262,8 @@ pub(crate) enum RecordError {
     Engine(#[from] EngineError),
     #[error("recording: {0}")]
     Media(#[from] MediaError),
+    #[error("signing: {0}")]
+    Sign(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the result could not be stored: {0}")]
     Publish(#[source] BlobError),
     #[error("the engine panicked")]
@@ -283,7 +285,9 @@ impl RecordError {
                 | EngineError::JobFailed { code, .. }
                 | EngineError::Crashed { code, .. },
             ) => *code,
-            Self::Media(MediaError::Io(_)) | Self::Publish(_) => FailureCode::StorageFailed,
+            Self::Media(MediaError::Io(_)) | Self::Sign(_) | Self::Publish(_) => {
+                FailureCode::StorageFailed
+            }
             // An engine that returns `Cancelled` without a request is at fault too: runs that were
             // told to stop never get here.
             _ => FailureCode::GenerationFailed,

@@ -12,15 +12,16 @@ use async_trait::async_trait;
 use kinora_contract::limits::SECONDS_MAX;
 use kinora_contract::{Seconds, VideoSpec};
 use kinora_engine::{Control, FilmEngine, FilmJob, ReferenceFile, Stage, TicketStore};
-use kinora_media::{FilmFormat, Films, MediaError, Provenance, Sealer, Undecodable};
+use kinora_media::{FilmFormat, Films, MediaError, Provenance, Undecodable};
 use kinora_store::{LeaseLost, StoreError};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{RecordError, Stop, Unmade};
 use crate::prepare::OpenedReference;
-use crate::record::{Recorded, Staged, measured, seal};
+use crate::record::{Recorded, Staged};
 use crate::retry::retry_unavailable;
+use crate::sign::{FilmSigner, measured, sign};
 use crate::task_run::TaskRun;
 
 /// Engines pass on a cancel within 2 s; one that does not must not hold its slot.
@@ -36,7 +37,7 @@ pub(crate) struct FilmOrder {
     /// From an earlier attempt.
     pub(crate) ticket: Option<String>,
     pub(crate) provenance: Provenance,
-    pub(crate) sealer: Option<Arc<dyn Sealer>>,
+    pub(crate) signer: Option<Arc<dyn FilmSigner>>,
     pub(crate) staged: Staged,
     pub(crate) control: Control,
 }
@@ -153,8 +154,8 @@ fn look_into(
         tracing::info!("film left without a label: its maker has signed it, or it has no room");
     }
     // A film without our label is its maker's alone.
-    let sealer = order.sealer.as_deref().filter(|_| is_labelled);
-    seal(sealer, path, &order.provenance)?;
+    let signer = order.signer.as_deref().filter(|_| is_labelled);
+    sign(signer, path, &order.provenance, &mut go_on)?;
     // Written by an engine, or by a process that it started: its bytes did not pass through this process.
     let written = measured(path)?;
     recording.info.file_bytes = written.bytes;

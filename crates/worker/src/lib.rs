@@ -7,7 +7,7 @@
 //! 2. `claim` asks the store for work while there is a free slot (`slots`), a free seat at an
 //!    engine (`lineup`), and room on a device that engines share (`devices`, `device_scheduler`).
 //! 3. `run` takes a claimed task through five steps: `prepare`, make (`record` for an engine that
-//!    makes frames, `film` for a film made elsewhere), clear (`policy_check`), `publish`, `finish`.
+//!    makes frames, `film` for a film made elsewhere; `sign` adds the operator's signature), clear (`policy_check`), `publish`, `finish`.
 //!    `task_run` is the state that they share, and stops a run whose lease is lost or whose engine
 //!    makes no progress.
 //! 4. `lease_keeper` renews the leases of all runs.
@@ -48,6 +48,7 @@ mod references;
 mod retry;
 mod room;
 mod run;
+mod sign;
 mod slots;
 mod start;
 mod sweep;
@@ -74,6 +75,7 @@ pub use orphans::{
 pub use record::{Mark, Marker};
 pub use references::{ReferenceSource, References};
 pub use room::Patience;
+pub use sign::FilmSigner;
 use sweep::Sweeper;
 use tokio::task::JoinSet;
 pub use trust::{Move, Trust, Verdict};

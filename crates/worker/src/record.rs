@@ -7,21 +7,20 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kinora_blobs::measure_file;
 use kinora_contract::{Size, VideoSpec};
 use kinora_engine::{
     CHANNELS, Clip, Control, Engine, EngineError, Job, Materials, Picture, Preview, SAMPLE_RATE_HZ,
     Sink, Stage,
 };
 use kinora_media::{
-    AudioFormat, ClipFormat, MediaError, Provenance, Recorder, RecorderOptions, Recording, Sealed,
-    Sealer, Written,
+    AudioFormat, ClipFormat, MediaError, Provenance, Recorder, RecorderOptions, Recording, Written,
 };
 use kinora_scratch::Scratch;
 use kinora_traces::{Span, Trail};
 use tokio::sync::oneshot;
 
 use crate::error::RecordError;
+use crate::sign::{FilmSigner, measured, sign};
 
 /// Everything that a recording thread needs, as owned values.
 pub(crate) struct RecordJob {
@@ -33,7 +32,7 @@ pub(crate) struct RecordJob {
     pub(crate) staged: Staged,
     pub(crate) options: RecorderOptions,
     pub(crate) marker: Option<Marker>,
-    pub(crate) sealer: Option<Arc<dyn Sealer>>,
+    pub(crate) signer: Option<Arc<dyn FilmSigner>>,
     pub(crate) control: Control,
     pub(crate) trail: Trail,
 }
@@ -134,8 +133,9 @@ fn record_blocking(job: RecordJob) -> Result<Recorded, RecordError> {
     sink.span = job.trail.span("encode");
     job.control.report(Stage::Finishing, 0.5)?;
     let (mut recording, mut written) = sink.recorder.finish()?;
+    let mut go_on = || job.control.report(Stage::Finishing, 0.5).is_ok();
     let path = job.staged.path();
-    if seal(job.sealer.as_deref(), path, &job.provenance)? {
+    if sign(job.signer.as_deref(), path, &job.provenance, &mut go_on)? {
         // The signature is inside the file, so length and hash are those of the signed one.
         written = measured(path)?;
         recording.info.file_bytes = written.bytes;
@@ -357,30 +357,6 @@ fn over(below: u8, grey: u8, alpha: u8) -> u8 {
     let shown = (u32::from(below) * u32::from(255 - alpha) + 127) / 255;
     // Cannot exceed 255: `grey` is at most `alpha`.
     (shown + u32::from(grey)).min(255) as u8
-}
-
-/// Signs the film, if somebody is to. Returns whether the file changed: a film that cannot be signed stays as it is.
-pub(crate) fn seal(
-    sealer: Option<&dyn Sealer>,
-    path: &Path,
-    provenance: &Provenance,
-) -> Result<bool, MediaError> {
-    let Some(sealer) = sealer else {
-        return Ok(false);
-    };
-    match sealer.seal(path, provenance)? {
-        Sealed::Done => Ok(true),
-        Sealed::Not(why) => {
-            tracing::error!(why, "film left without a C2PA manifest");
-            Ok(false)
-        }
-    }
-}
-
-/// Length and SHA-256 of a file that did not pass through this process as it is.
-pub(crate) fn measured(path: &Path) -> Result<Written, MediaError> {
-    let (bytes, sha256) = measure_file(path)?;
-    Ok(Written { bytes, sha256 })
 }
 
 #[cfg(test)]

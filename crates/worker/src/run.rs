@@ -168,7 +168,7 @@ impl TaskRun<'_> {
         let lease = &self.claim.lease;
         let name = format!("{}-{}.mp4", lease.task, lease.token);
         let staged = Staged::new(&worker.scratch, &name);
-        let sealer = worker.settings.sealer.clone();
+        let signer = worker.settings.film_signer.clone();
         match work {
             EngineWork::Frames {
                 engine,
@@ -184,7 +184,7 @@ impl TaskRun<'_> {
                     staged,
                     options: worker.settings.recorder.clone(),
                     marker: worker.settings.marker.clone(),
-                    sealer,
+                    signer,
                     control,
                     trail,
                 };
@@ -214,7 +214,7 @@ impl TaskRun<'_> {
                     source,
                     ticket: ticket.filter(|ticket| FailedRuns::from_ticket(ticket).is_none()),
                     provenance,
-                    sealer,
+                    signer,
                     staged,
                     control,
                 };

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use kinora_blobs::BlobStore;
 use kinora_contract::{Clock, UnixMs};
-use kinora_media::{Films, RecorderOptions, Sealer};
+use kinora_media::{Films, RecorderOptions};
 use kinora_policy::Policy;
 use kinora_pool::Pool;
 use kinora_scratch::Scratch;
@@ -17,6 +17,7 @@ use crate::backoff::Backoff;
 use crate::lineup::Lineup;
 use crate::record::Marker;
 use crate::references::References;
+use crate::sign::FilmSigner;
 
 /// A worker and all its dependencies.
 #[derive(Clone, Debug)]
@@ -98,8 +99,8 @@ pub struct Settings {
     pub recorder: RecorderOptions,
     /// Draws the operator's mark, if there is one.
     pub marker: Option<Marker>,
-    /// Signs results with the operator's certificate, if there is one.
-    pub sealer: Option<Arc<dyn Sealer>>,
+    /// Signs finished films, if the operator wants it.
+    pub film_signer: Option<Arc<dyn FilmSigner>>,
 }
 
 /// The machine and process of a worker, for operators.

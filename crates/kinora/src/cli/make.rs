@@ -147,24 +147,6 @@ pub(crate) struct OutputArgs {
     /// Print the task as JSON instead of the file's path
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show pictures of the unfinished video, in terminals that support it
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    pub(crate) preview: PreviewMode,
-}
-
-/// Ways to show pictures in a terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PreviewMode {
-    /// Detect the terminal
-    Auto,
-    /// Use kitty's protocol
-    Kitty,
-    /// Use iTerm2's protocol
-    Iterm,
-    /// Use sixel graphics
-    Sixel,
-    /// Show no pictures
-    None,
 }
 
 fn seconds(text: &str) -> Result<Seconds, String> {

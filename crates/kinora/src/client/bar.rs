@@ -1,10 +1,8 @@
-//! The progress of a task: one line of a terminal that is updated in place, below the latest
-//! picture of the video. Nothing if standard error is not a terminal.
+//! The progress of a task: one line of a terminal that is updated in place. Nothing if standard error is not a terminal.
 
 use kinora_client::{Status, Video};
 use kinora_contract::Stopwatch;
 
-use super::picture::Frame;
 use crate::progress::{Line, cells, clock};
 use crate::system;
 
@@ -12,7 +10,7 @@ use crate::system;
 const PERCENT_MIN: u8 = 5;
 const WORKING_SECONDS_MIN: u64 = 2;
 
-/// The line and the picture.
+/// The line.
 #[derive(Debug)]
 pub(super) struct Bar {
     line: Line,
@@ -20,8 +18,6 @@ pub(super) struct Bar {
     /// Time since the engine was first seen at work.
     working: Option<Stopwatch>,
     video: Option<Video>,
-    /// Rows of the picture.
-    rows: u16,
 }
 
 impl Bar {
@@ -31,7 +27,6 @@ impl Bar {
             begun: system::stopwatch(),
             working: None,
             video: None,
-            rows: 0,
         }
     }
 
@@ -62,25 +57,7 @@ impl Bar {
         self.line.say(text);
     }
 
-    /// Shows a new picture in place of the last one.
-    pub(super) fn picture(&mut self, frame: &Frame) {
-        let mut out = String::from("\r\x1b[K");
-        if self.rows == 0 {
-            // Makes room, even at the bottom of the screen.
-            out.push_str(&"\n".repeat(frame.rows.into()));
-            self.rows = frame.rows;
-        }
-        // Moves up to the picture's place, and restores the cursor afterwards, wherever the
-        // terminal leaves it.
-        out.push_str(&format!(
-            "\x1b[{}A\x1b7{}\x1b8\x1b[{0}B",
-            self.rows, frame.text
-        ));
-        self.line.write(&out);
-        self.tick();
-    }
-
-    /// Removes the line, so that other output can follow; the picture stays.
+    /// Removes the line, so that other output can follow.
     pub(super) fn clear(&self) {
         self.line.clear();
     }

@@ -1,26 +1,20 @@
-//! Turns an accepted task into a file: follows the task with a bar and pictures, handles Ctrl-C,
-//! and saves the result.
+//! Turns an accepted task into a file: follows the task with a bar, handles Ctrl-C, and saves the result.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use kinora_client::{Client, Error, Status, Variant, Video, Watch};
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
+use kinora_client::{Error, Status, Variant, Video, Watch};
 
 use super::bar::Bar;
-use super::picture::{Frame, Protocol};
 use super::service::Service;
-use crate::cli::{OutputArgs, PreviewMode};
+use crate::cli::OutputArgs;
 use crate::failure::{Exit, Failure};
 use crate::output::{print, printable, say};
 use crate::stop::Signals;
 
 const TICK: Duration = Duration::from_millis(500);
-/// The service renews previews every second or two.
-const PREVIEW_EVERY: Duration = Duration::from_secs(2);
 
 /// The effect of Ctrl-C on the followed task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +72,6 @@ pub(super) async fn deliver(
     }
     let watched = Watched {
         id: &task.id,
-        preview: output.preview,
         interrupt: Interrupt::Cancels,
     };
     let done = watched
@@ -134,7 +127,6 @@ pub(super) async fn save(
 #[derive(Debug)]
 pub(super) struct Watched<'a> {
     pub(super) id: &'a str,
-    pub(super) preview: PreviewMode,
     pub(super) interrupt: Interrupt,
 }
 
@@ -148,12 +140,11 @@ impl Watched<'_> {
         mut each: impl FnMut(&Video) -> Result<(), Failure>,
     ) -> Result<Video, Failure> {
         let mut watch = service.client.watch(self.id);
-        let mut pictures = Pictures::start(&service.client, self, bar.is_shown());
         loop {
             let update = tokio::select! {
                 biased;
                 () = signals.next() => return self.interrupted(service, bar, signals).await,
-                update = next(&mut watch, bar, &mut pictures) => update,
+                update = next(&mut watch, bar) => update,
             };
             let update = update.map_err(|error| self.lost(service, &error))?;
             let Some(video) = update else {
@@ -216,12 +207,8 @@ pub(super) async fn cancel(
     }
 }
 
-/// Waits for the next update, while the bar moves and the pictures change.
-async fn next(
-    watch: &mut Watch,
-    bar: &mut Bar,
-    pictures: &mut Option<Pictures>,
-) -> Result<Option<Video>, Error> {
+/// Waits for the next update, while the bar moves.
+async fn next(watch: &mut Watch, bar: &Bar) -> Result<Option<Video>, Error> {
     let update = watch.next();
     tokio::pin!(update);
     loop {
@@ -229,50 +216,6 @@ async fn next(
             update = &mut update => return update,
             () = tokio::time::sleep(TICK) => bar.tick(),
         }
-        if let Some(pictures) = pictures {
-            pictures.show(bar);
-        }
-    }
-}
-
-/// Fetches pictures independently of the watch, which must not wait for them.
-#[derive(Debug)]
-struct Pictures {
-    latest: watch::Receiver<Option<Frame>>,
-    task: JoinHandle<()>,
-}
-
-impl Pictures {
-    fn start(client: &Client, watched: &Watched<'_>, is_shown: bool) -> Option<Self> {
-        let protocol = Protocol::of(watched.preview).filter(|_| is_shown)?;
-        let (client, id) = (client.clone(), watched.id.to_owned());
-        let (sender, latest) = watch::channel(None);
-        let task = tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(PREVIEW_EVERY).await;
-                // A missing picture is not worth reporting.
-                if let Ok(Some(webp)) = client.preview(&id).await
-                    && let Some(frame) = protocol.frame(&webp)
-                {
-                    sender.send_replace(Some(frame));
-                }
-            }
-        });
-        Some(Self { latest, task })
-    }
-
-    fn show(&mut self, bar: &mut Bar) {
-        if self.latest.has_changed().unwrap_or(false)
-            && let Some(frame) = &*self.latest.borrow_and_update()
-        {
-            bar.picture(frame);
-        }
-    }
-}
-
-impl Drop for Pictures {
-    fn drop(&mut self) {
-        self.task.abort();
     }
 }
 

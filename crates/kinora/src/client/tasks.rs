@@ -9,7 +9,7 @@ use serde_json::json;
 use super::bar::Bar;
 use super::deliver::{Interrupt, Watched, check_target, save};
 use super::service::Service;
-use crate::cli::{IdsArgs, PreviewMode, TasksCommand};
+use crate::cli::{IdsArgs, TasksCommand};
 use crate::failure::Failure;
 use crate::output::{GAP, aligned, date, print, printable, shortened, widths};
 use crate::stop::Signals;
@@ -106,7 +106,6 @@ async fn download(
 const fn watched(id: &str) -> Watched<'_> {
     Watched {
         id,
-        preview: PreviewMode::Auto,
         interrupt: Interrupt::Leaves,
     }
 }

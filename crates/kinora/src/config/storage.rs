@@ -13,6 +13,9 @@ use super::Config;
 use crate::failure::Failure;
 use crate::folder::nearest_existing;
 
+/// Maximum length of a signature, which may have to ask a time-stamp authority twice.
+const SIGN_SECONDS_MAX: u32 = 600;
+
 impl Config {
     /// The address of the task store.
     pub(crate) fn store_url(&self) -> String {
@@ -112,7 +115,27 @@ impl Config {
                 "The setting results.delivery cannot be 'redirect' when results are in a folder.",
             ));
         }
-        Ok(())
+        self.check_sign_command()
+    }
+
+    fn check_sign_command(&self) -> Result<(), Failure> {
+        let (command, seconds) = (
+            &self.results.sign_command,
+            self.results.sign_timeout_seconds,
+        );
+        if !(1..=SIGN_SECONDS_MAX).contains(&seconds) {
+            return Err(Failure::new(format!(
+                "The setting results.sign_timeout_seconds must be from 1 to {SIGN_SECONDS_MAX}."
+            )));
+        }
+        let names = |placeholder| command.iter().skip(1).any(|one| one.contains(placeholder));
+        if command.is_empty() || (names("{input}") && names("{output}")) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            "The setting results.sign_command must have the arguments {input} and {output}, for the paths of the video \
+             and of the signed video.",
+        ))
     }
 }
 

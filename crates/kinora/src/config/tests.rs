@@ -132,9 +132,9 @@ fn what_is_wrong_is_named() {
         ),
         ("[policy]\non_timeout = \"perhaps\"", &[], "perhaps"),
         (
-            "[provenance]\nkey_file = \"key.pem\"",
+            "[results]\nsign_command = [\"c2patool\", \"{input}\"]",
             &[],
-            "provenance.certificate_file",
+            "results.sign_command",
         ),
         ("[storyboard]\nmark_text = \" \"", &[], "mark_text"),
         ("[storyboard]\ncaptions = false", &[], "captions"),

@@ -13,7 +13,7 @@ use super::report::Finding;
 use crate::address::{ListenAddress, check_base_url};
 use crate::config::Config;
 use crate::system::{self, SystemClock};
-use crate::{compose, resources, serve};
+use crate::{compose, film_signer, resources, serve};
 
 /// Files further ahead than this were written with another clock.
 const AHEAD_MS_MAX: u64 = 5 * 60 * 1000;
@@ -41,6 +41,15 @@ pub(super) fn clock(data: &Path) -> Finding {
         ));
     }
     Finding::Good("plausible".to_owned())
+}
+
+/// Whether the operator's command for signatures is there, if there is one. It needs a video to sign anything.
+pub(super) fn film_signer(config: &Config) -> Option<Finding> {
+    match film_signer::program(config) {
+        Ok(None) => None,
+        Ok(Some(program)) => Some(Finding::Good(format!("by {program}, which is found"))),
+        Err(failure) => Some(Finding::Bad(failure.to_string())),
+    }
 }
 
 pub(super) fn listen(wanted: &ListenAddress) -> Finding {

@@ -218,6 +218,6 @@ fn settings(k: usize) -> Settings {
         settled_after: Duration::from_secs(1),
         recorder: RecorderOptions::default(),
         marker: None,
-        sealer: None,
+        film_signer: None,
     }
 }

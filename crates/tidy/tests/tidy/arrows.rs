@@ -28,7 +28,6 @@ const FLOORS: &[(&str, u32)] = &[
     ("fetch", 1),
     ("media", 1),
     ("store", 1),
-    ("c2pa", 2),
     ("policy", 2),
     ("traces", 2),
     ("api", 3),

@@ -189,7 +189,7 @@ impl Bench {
                     ..RecorderOptions::default()
                 },
                 marker: None,
-                sealer: None,
+                film_signer: None,
             },
         }
     }

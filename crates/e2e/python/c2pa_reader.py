@@ -1,4 +1,4 @@
-"""Asks the C2PA project's own reader about a file: `reader.py FILE ANCHORS` prints its report as JSON.
+"""Asks the C2PA project's own reader about a file: `c2pa_reader.py FILE ANCHORS` prints its report as JSON.
 
 It trusts the certificates in ANCHORS alone, and asks nobody over the network.
 """
