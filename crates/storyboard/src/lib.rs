@@ -2,47 +2,30 @@
 //! the prompt, with captions and sound. It is deterministic by seed and runs on any CPU.
 //! It is not a neural network and does not pretend to be one: unless the operator takes it away, a mark says so in
 //! every frame that is not the caller's own.
+//!
+//! A prompt crosses the modules in this order: `script` cuts it into shots and `lexicon` reads each, `scene` and `scenes`
+//! build what the words name from the catalogue in `subject`, `art` poses the drawings, `raster` paints pixels, `caption`
+//! sets the words, `sound` accompanies, and `clip` delivers frames in order. Edits go through `edit` and `revise`.
 
 #![forbid(unsafe_code)]
 
-mod actor;
 mod art;
-mod camera;
-mod canvas;
 mod caption;
-mod check;
-mod colour;
+mod clip;
 mod edit;
-mod events;
-mod film;
 mod kind;
-mod layer;
 mod lexicon;
-mod lightning;
-mod noise;
 mod options;
-mod palette;
-mod particles;
-mod pen;
-mod photo;
 mod portrait;
-mod reel;
-mod remake;
-mod render;
-mod resample;
-mod restyle;
+mod raster;
 mod revise;
 mod rng;
 mod scene;
 mod scenes;
 mod script;
-mod set;
 mod sound;
-mod stage;
 mod subject;
 mod warnings;
-mod wash;
-mod water;
 
 pub use caption::{Watermark, not_in_watermark, watermark};
 pub use kind::StoryboardKind;
@@ -52,7 +35,6 @@ pub use portrait::{Seen, drawn_words, seen};
 pub use portrait::{label, nouns, portrait};
 
 use kinora_contract::{VideoSpec, Warning};
-
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Features, Job, Materials, Planner, Sink,
 };
@@ -111,7 +93,7 @@ impl Planner for Storyboard {
     }
 
     fn plan(&self, spec: &VideoSpec, materials: &Materials) -> Result<Clip, EngineError> {
-        check::clip(spec, materials, &self.description.features)
+        clip::check::clip(spec, materials, &self.description.features)
     }
 
     fn warnings(&self, spec: &VideoSpec, materials: &Materials) -> Vec<Warning> {
@@ -133,6 +115,6 @@ impl Engine for Storyboard {
         sink: &mut dyn Sink,
         control: &Control,
     ) -> Result<(), EngineError> {
-        render::clip(job, &self.options, sink, control)
+        clip::render::clip(job, &self.options, sink, control)
     }
 }

@@ -6,12 +6,12 @@ use kinora_engine::{EngineError, Materials, Planner};
 use tiny_skia::Transform;
 
 use super::art::{Look, Moment};
-use super::colour::Rgb;
-use super::pen::Pen;
 use super::scene::Scene;
 use super::script::shots;
 use super::subject::{Act, Body, Subject};
 use super::{Storyboard, art, caption};
+use crate::raster::colour::Rgb;
+use crate::raster::pen::Pen;
 
 const GROUND: u32 = 0xdf_e8ea;
 const ACTS: &[(&str, Act)] = &[

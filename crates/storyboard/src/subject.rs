@@ -1,8 +1,8 @@
 //! The catalogue of subjects: one row for everything that can be drawn into a scene, with its body,
 //! support, usual action, home, size, speed and colour. It draws nothing.
 
-use super::colour::Rgb;
 use super::lexicon::Place;
+use crate::raster::colour::Rgb;
 
 /// Kind of body, which decides how a subject is drawn and moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,11 +9,11 @@ use kinora_engine::Job;
 use super::caption;
 use super::lexicon::{Language, Lost, Reading, is_read, language_of, shapes, word_for};
 use super::options::Options;
-use super::remake::Remake;
 use super::revise::{Change, removed_words};
 use super::scene::shortages;
 use super::scenes::Shortage;
 use super::script::{beats_read, shots};
+use crate::edit::remake::Remake;
 
 /// Maximum number of words in a warning.
 const WORDS_MAX: usize = 12;

@@ -7,8 +7,8 @@ use tiny_skia::Transform;
 use super::quadruped::gait::{Bend, Gait, Leg};
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
-use crate::colour::smooth;
-use crate::pen::Pen;
+use crate::raster::colour::smooth;
+use crate::raster::pen::Pen;
 use crate::subject::{Act, Stance, Subject};
 
 /// The stance of a bird.

@@ -4,8 +4,8 @@ use tiny_skia::Transform;
 
 use super::trial::ACTS;
 use super::{Look, Moment, anchor, draw, reach};
-use crate::colour::Rgb;
-use crate::pen::Pen;
+use crate::raster::colour::Rgb;
+use crate::raster::pen::Pen;
 use crate::subject::{Act, Body, Subject};
 
 /// Side of a picture, and how many sides of the subject's square it spans.

@@ -2,8 +2,8 @@
 //! can be drawn alone.
 
 use super::Look;
-use crate::colour::Rgb;
-use crate::pen::{Ink, Pen, smooth};
+use crate::raster::colour::Rgb;
+use crate::raster::pen::{Ink, Pen, smooth};
 
 /// A pseudo-random number from 0.0 to 1.0, the same for the same `n`.
 pub(super) fn chance(n: u32) -> f32 {

@@ -3,7 +3,7 @@
 use super::quadruped::gait::{Bend, Gait, Leg};
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
-use crate::pen::Pen;
+use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
 /// Legs alternate in two groups: one stands while the other swings.

@@ -19,9 +19,9 @@ mod thing;
 mod trial;
 mod vehicle;
 
-use super::colour::Rgb;
-use super::pen::Pen;
 use super::subject::{Act, Body, Stance, Subject};
+use crate::raster::colour::Rgb;
+use crate::raster::pen::Pen;
 pub(crate) use people::head;
 use rig::{Pose, Rig};
 

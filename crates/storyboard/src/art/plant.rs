@@ -4,8 +4,8 @@ use tiny_skia::Transform;
 
 use super::rig::Pose;
 use super::{Look, Moment};
-use crate::colour::{Rgb, smooth};
-use crate::pen::{Pen, smooth as curve};
+use crate::raster::colour::{Rgb, smooth};
+use crate::raster::pen::{Pen, smooth as curve};
 use crate::subject::{Act, Subject};
 
 /// Petals in the air around a cherry tree.
@@ -129,7 +129,7 @@ fn petals(pen: &mut Pen, look: &Look, m: &Moment) {
             .pre_scale(1.0, 0.35 + 0.65 * (m.t * 2.3 + own * 5.0).sin().abs());
         pen.within(onto, |pen| {
             let petal = curve(&[(-1.8, 0.0), (0.0, -1.2), (1.8, 0.0), (0.0, 1.2)]);
-            pen.fill(petal, crate::pen::Ink::Flat(colour, shown));
+            pen.fill(petal, crate::raster::pen::Ink::Flat(colour, shown));
         });
     }
 }

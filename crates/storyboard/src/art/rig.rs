@@ -8,8 +8,8 @@ use roxmltree::{Document, Node};
 use tiny_skia::{Path, PathBuilder, Rect, Transform};
 
 use super::Look;
-use crate::colour::Rgb;
-use crate::pen::{Ink, Pen};
+use crate::raster::colour::Rgb;
+use crate::raster::pen::{Ink, Pen};
 
 /// A drawing in a square of 100 by 100, y down.
 #[derive(Clone, Debug)]

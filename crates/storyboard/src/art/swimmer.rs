@@ -7,8 +7,8 @@ use tiny_skia::Transform;
 use super::insect;
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
-use crate::colour::smooth;
-use crate::pen::Pen;
+use crate::raster::colour::smooth;
+use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
 /// Positions and sizes of the fish in a school.

@@ -3,8 +3,8 @@
 use tiny_skia::Transform;
 
 use super::{Look, Moment, anchor, draw};
-use crate::colour::Rgb;
-use crate::pen::Pen;
+use crate::raster::colour::Rgb;
+use crate::raster::pen::Pen;
 use crate::subject::{Act, Body, Subject};
 
 /// One pixel, not premultiplied: red, green, blue, opacity.

@@ -2,7 +2,7 @@
 //! shape and is no detector: it misses faces in odd light and mistakes warm wood or sand for one. Moving a caption
 //! without need does no harm, so it guesses generously.
 
-use crate::canvas::Canvas;
+use crate::raster::canvas::Canvas;
 
 /// Cells along the short side of the frame.
 const CELLS: usize = 36;

@@ -2,19 +2,20 @@
 //! watermark for frames of any engine. It lays out each page of text once, and per frame only fades it. It does not
 //! interpret the words.
 
-use kinora_contract::Size;
-use lines::{Pages, Room};
-pub(crate) use page::Page;
-use page::{Anchor, Block};
-
-use super::canvas::Canvas;
-use super::scene::stage_of;
-
 pub(crate) mod faces;
 mod fonts;
 mod lines;
 mod page;
 mod shape;
+
+pub(crate) use page::Page;
+
+use kinora_contract::Size;
+
+use super::scene::stage_of;
+use crate::raster::canvas::Canvas;
+use lines::{Pages, Room};
+use page::{Anchor, Block};
 
 /// Minimum time of a page of text, seconds.
 const PAGE_S_MIN: f32 = 1.7;
@@ -126,7 +127,7 @@ impl Caption {
         let left_s = (last - 1 - at) as f32 / fps;
         let shown = since_s.min(left_s) / FADE_S;
         // The first frame already shows the text a little: a poster made of it should.
-        let alpha = super::colour::smooth(-0.35, 1.0, shown);
+        let alpha = crate::raster::colour::smooth(-0.35, 1.0, shown);
         if let Some(page) = self.pages.get(index as usize) {
             page.lay(canvas, alpha * ink);
         }

@@ -9,8 +9,8 @@ use zeno::{Command, Vector};
 
 use super::lines::{Pages, Room};
 use super::shape::{Glyph, Line};
-use crate::canvas::{Canvas, lay_over};
-use crate::colour::smooth;
+use crate::raster::canvas::{Canvas, lay_over};
+use crate::raster::colour::smooth;
 use crate::scene::stage_of;
 
 /// Opacity of the dark plate, 0.0 to 1.0.

@@ -5,7 +5,7 @@ use super::Meaning;
 use super::language::Language;
 use super::reading::{Bound, Mention, Role, Tint, able};
 use super::scan::{Item, Token};
-use crate::colour::Rgb;
+use crate::raster::colour::Rgb;
 use crate::subject::{Act, Body, Stance, Subject};
 
 /// Number of figures for a plural without a number.

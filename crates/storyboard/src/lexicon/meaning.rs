@@ -6,7 +6,7 @@ use self::Meaning::{
     Season as S, Size, Verb as V, Way as Y, Weather as W,
 };
 use super::Place;
-use crate::colour::Rgb;
+use crate::raster::colour::Rgb;
 use crate::subject::{Act, Subject};
 
 /// The time of day, which sets the light.

@@ -2,7 +2,7 @@
 //! bodies, not words.
 
 use super::{Framing, Hour, Meaning, Mood, Motion, Place, Season, Weather};
-use crate::colour::Rgb;
+use crate::raster::colour::Rgb;
 use crate::subject::{Act, Body, Stance, Subject};
 
 /// The target of a colour word.

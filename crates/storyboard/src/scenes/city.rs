@@ -2,14 +2,14 @@
 //! stand in its lanes: in the row of houses, on the road, or on the pavement in front.
 
 use super::{Plane, Stage, cast, sky};
-use crate::colour::{Rgb, smooth};
 use crate::lexicon::Weather;
-use crate::noise::cloudy;
-use crate::pen::{Ink, Pen};
+use crate::raster::colour::{Rgb, smooth};
+use crate::raster::noise::cloudy;
+use crate::raster::pen::{Ink, Pen};
+use crate::raster::water::Water;
 use crate::rng::Rng;
-use crate::stage::Element;
+use crate::scene::stage::Element;
 use crate::subject::{Body, Stance, Subject};
-use crate::water::Water;
 
 /// One row of buildings.
 #[derive(Clone, Copy, Debug)]

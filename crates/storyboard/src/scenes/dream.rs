@@ -8,8 +8,8 @@ use super::particles::{Mark, Particles};
 use super::pen::Ink;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast};
-use crate::colour::{Rgb, smooth};
 use crate::lexicon::Mood;
+use crate::raster::colour::{Rgb, smooth};
 
 /// Sets of colours for prompts that name none.
 const HARMONIES: [[u32; 5]; 6] = [

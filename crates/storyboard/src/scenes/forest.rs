@@ -6,8 +6,8 @@ use super::pen::{Ink, Pen, smooth as curve};
 use super::rng::Rng;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast, heavens, land, weather};
-use crate::colour::{Rgb, smooth};
 use crate::lexicon::{Hour, Weather};
+use crate::raster::colour::{Rgb, smooth};
 
 pub(super) fn forest(stage: &mut Stage<'_>) {
     let horizon = stage.height * 0.66;

@@ -6,9 +6,9 @@ use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::pen::Pen;
 use super::{Plane, Stage};
-use crate::colour::{Rgb, smooth};
 use crate::lexicon::{Hour, Weather};
-use crate::stage::Element;
+use crate::raster::colour::{Rgb, smooth};
+use crate::scene::stage::Element;
 use crate::subject::Subject;
 
 /// Sides of a moon's drawn limb.

@@ -6,8 +6,8 @@ use super::noise::{cloudy, ridged, value};
 use super::pen::{Ink, Pen, smooth as curve};
 use super::rng::Rng;
 use super::{Plane, Stage, cast, sky};
-use crate::colour::{Rgb, smooth};
 use crate::lexicon::{Hour, Place, Weather};
+use crate::raster::colour::{Rgb, smooth};
 use crate::subject::Subject;
 
 /// One mountain range; `near` 0.0 is the farthest.

@@ -19,11 +19,10 @@ mod weather;
 pub(crate) use cast::{Kept, Shortage, shortages};
 
 use super::lexicon::Place;
-use super::stage::{Plane, Stage};
-use super::{
-    art, events, layer, lexicon, lightning, noise, palette, particles, pen, rng, subject, wash,
-    water,
-};
+use super::{art, lexicon, rng, subject};
+use crate::raster::{layer, lightning, noise, particles, pen, wash, water};
+use crate::scene::stage::{Plane, Stage};
+use crate::scene::{events, palette};
 
 /// Paints the whole scene onto `stage`.
 pub(crate) fn build(stage: &mut Stage<'_>) {

@@ -2,15 +2,15 @@
 //! of boards with a rug and furniture along the wall.
 
 use super::{Plane, Stage, cast, land, sky};
-use crate::colour::{Rgb, smooth};
-use crate::layer::Sway;
 use crate::lexicon::{Hour, Weather};
-use crate::noise::cloudy;
-use crate::particles::{Mark, Particles};
-use crate::pen::{Ink, Pen};
+use crate::raster::colour::{Rgb, smooth};
+use crate::raster::layer::Sway;
+use crate::raster::noise::cloudy;
+use crate::raster::particles::{Mark, Particles};
+use crate::raster::pen::{Ink, Pen};
+use crate::raster::wash::Meeting;
 use crate::rng::Rng;
 use crate::subject::{Act, Body, Stance, Subject};
-use crate::wash::Meeting;
 
 /// The opening in the wall.
 #[derive(Clone, Copy, Debug)]
@@ -575,7 +575,7 @@ fn armchair(pen: &mut Pen, (x, foot): (f32, f32), unit: f32, cloth: Rgb) {
             foot - (top - tall) * u,
         );
         let r = 2.6 * u;
-        let path = crate::pen::smooth(&[
+        let path = crate::raster::pen::smooth(&[
             (left + r, top),
             (right - r, top),
             (right, top + r),

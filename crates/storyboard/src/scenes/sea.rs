@@ -9,8 +9,8 @@ use super::noise::{cloudy, ridged, value};
 use super::particles::{Mark, Particles};
 use super::water::Water;
 use super::{Plane, Stage, cast, land, sky};
-use crate::colour::{Rgb, smooth};
 use crate::lexicon::{Hour, Weather};
+use crate::raster::colour::{Rgb, smooth};
 use crate::subject::Subject;
 
 pub(super) fn sea(stage: &mut Stage<'_>) {
@@ -121,16 +121,18 @@ fn sheet(stage: &mut Stage<'_>, horizon: f32, orb: Orb, rough: f32) {
         .mix(palette.sky_middle, 0.2)
         .lift(-0.04);
     let bottom = stage.height * 1.12;
-    stage.elements.push(crate::stage::Element::Water(Water {
-        horizon,
-        bottom,
-        depth: 0.3,
-        far,
-        near,
-        cover: (0.12 + 0.16 * rough, 0.6),
-        reach: unit * 0.012 * (0.4 + rough),
-        rate: 1.3 + rough,
-    }));
+    stage
+        .elements
+        .push(crate::scene::stage::Element::Water(Water {
+            horizon,
+            bottom,
+            depth: 0.3,
+            far,
+            near,
+            cover: (0.12 + 0.16 * rough, 0.6),
+            reach: unit * 0.012 * (0.4 + rough),
+            rate: 1.3 + rough,
+        }));
     waves(stage, horizon, bottom, rough);
     if orb.shows || palette.hour == Hour::Day {
         let colour = palette.orb.mix(palette.glow, 0.3);
@@ -155,16 +157,18 @@ fn ice(stage: &mut Stage<'_>, horizon: f32) {
     let seed = stage.rng.next();
     let pale = palette.lit(Rgb::hex(0xc4_dcea), 0.1);
     let bottom = stage.height * 1.12;
-    stage.elements.push(crate::stage::Element::Water(Water {
-        horizon,
-        bottom,
-        depth: 0.3,
-        far: pale,
-        near: pale.lift(-0.05),
-        cover: (0.5, 0.72),
-        reach: 0.0,
-        rate: 0.0,
-    }));
+    stage
+        .elements
+        .push(crate::scene::stage::Element::Water(Water {
+            horizon,
+            bottom,
+            depth: 0.3,
+            far: pale,
+            near: pale.lift(-0.05),
+            cover: (0.5, 0.72),
+            reach: 0.0,
+            rate: 0.0,
+        }));
     let white = palette.lit(Rgb::hex(0xf4_f8fc), 0.05);
     let plane = Plane {
         brush: 0.0,

@@ -5,8 +5,8 @@ use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::wash::Meeting;
 use super::{Plane, Stage, cast};
-use crate::colour::smooth;
 use crate::lexicon::{Framing, Hour, Weather};
+use crate::raster::colour::smooth;
 use crate::subject::Subject;
 
 /// Paints the sky down to `horizon` (stage pixels) and returns the position of the light.
@@ -183,7 +183,7 @@ pub(super) fn bloom(stage: &mut Stage<'_>, orb: Orb, strength: f32) {
     stage.wash(0.1, Meeting::Light, 0.12, |x, y| {
         let away = (x - orb.x).hypot((y - orb.y) * 1.2) / reach;
         let share = strength * (-away * away * 2.2).exp();
-        crate::colour::Rgb {
+        crate::raster::colour::Rgb {
             r: palette.glow.r * share,
             g: palette.glow.g * share,
             b: palette.glow.b * share,

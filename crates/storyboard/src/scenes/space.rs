@@ -5,7 +5,7 @@ use super::noise::cloudy;
 use super::pen::Ink;
 use super::wash::Meeting;
 use super::{Plane, Stage, cast, sky};
-use crate::colour::{Rgb, smooth};
+use crate::raster::colour::{Rgb, smooth};
 use crate::subject::Subject;
 
 pub(super) fn space(stage: &mut Stage<'_>) {
@@ -46,7 +46,7 @@ pub(super) fn space(stage: &mut Stage<'_>) {
         // `stars` lays them at the depth of a sky; they are taken back to get a depth of their own,
         // so that layers of stars shift against each other.
         sky::stars(stage, height * 1.05, 0.55);
-        if let Some(crate::stage::Element::Particles(stars)) = stage.elements.pop() {
+        if let Some(crate::scene::stage::Element::Particles(stars)) = stage.elements.pop() {
             stage.particles(stars.at_depth(depth));
         }
     }

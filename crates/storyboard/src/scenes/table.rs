@@ -8,8 +8,8 @@ use super::pen::Ink;
 use super::subject::{Body, Stance, Subject};
 use super::wash::Meeting;
 use super::{Plane, Stage, cast, room};
-use crate::colour::{Rgb, smooth};
 use crate::lexicon::{Hour, Weather};
+use crate::raster::colour::{Rgb, smooth};
 
 /// Magnification compared with other scenes.
 const NEARNESS: f32 = 1.5;

@@ -1,11 +1,11 @@
 //! Where scenes put their figures: on ground that is there, apart from each other, and behind what hides
 //! them. It looks at places, not at pixels.
 
-use crate::actor::Actor;
 use crate::lexicon::{Hour, Place, Reading, Role};
-use crate::palette::Palette;
 use crate::rng::Rng;
-use crate::stage::{Element, Stage};
+use crate::scene::actor::Actor;
+use crate::scene::palette::Palette;
+use crate::scene::stage::{Element, Stage};
 use crate::subject::{Act, Subject};
 
 const WIDTH: f32 = 320.0;

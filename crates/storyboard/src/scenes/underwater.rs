@@ -7,8 +7,8 @@ use super::particles::{Mark, Particles};
 use super::pen::{Ink, smooth as curve};
 use super::wash::Meeting;
 use super::{Plane, Stage, cast};
-use crate::colour::{Rgb, smooth};
 use crate::lexicon::Hour;
+use crate::raster::colour::{Rgb, smooth};
 use crate::subject::Subject;
 
 pub(super) fn underwater(stage: &mut Stage<'_>) {

@@ -5,8 +5,8 @@ use super::lightning::Lightning;
 use super::noise::cloudy;
 use super::particles::{Mark, Particles};
 use super::{Plane, Stage};
-use crate::colour::{Rgb, smooth};
-use crate::stage::Element;
+use crate::raster::colour::{Rgb, smooth};
+use crate::scene::stage::Element;
 
 pub(super) fn weather(stage: &mut Stage<'_>) {
     if matches!(

@@ -6,10 +6,10 @@ use std::f32::consts::TAU;
 use kinora_engine::{Job, SAMPLE_RATE_HZ};
 
 use super::track::Low;
-use crate::events::SURF_RATE;
 use crate::lexicon::{Hour, Place, Reading, Weather};
 use crate::revise::Settled;
 use crate::rng::Rng;
+use crate::scene::events::SURF_RATE;
 use crate::scene::settled;
 use crate::script::Shot;
 use crate::subject::{Body, Stance, Subject};

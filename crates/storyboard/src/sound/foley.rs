@@ -6,8 +6,8 @@ use std::f32::consts::TAU;
 use kinora_engine::{Job, SAMPLE_RATE_HZ};
 
 use super::track::Low;
-use crate::events::{Ground, Kind, events};
 use crate::rng::Rng;
+use crate::scene::events::{Ground, Kind, events};
 use crate::script::Shot;
 
 /// The sounds of a clip in order of their beginning.

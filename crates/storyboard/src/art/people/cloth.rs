@@ -5,8 +5,8 @@ use tiny_skia::{Path, PathBuilder};
 
 use super::skeleton::{Bone, Skeleton};
 use crate::art::Look;
-use crate::colour::Rgb;
-use crate::pen::{Ink, Pen};
+use crate::raster::colour::Rgb;
+use crate::raster::pen::{Ink, Pen};
 
 /// A garment from the waist down.
 #[derive(Clone, Copy, Debug, PartialEq)]

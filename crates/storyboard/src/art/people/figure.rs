@@ -6,8 +6,8 @@ use super::outfit::{Outfit, Tint};
 use super::skeleton::{Bone, Mouth, Posture, Skeleton};
 use crate::art::rig::{Pose, Rig};
 use crate::art::{Look, Moment};
-use crate::colour::Rgb;
-use crate::pen::Pen;
+use crate::raster::colour::Rgb;
+use crate::raster::pen::Pen;
 use crate::subject::Act;
 
 const LIMBS: &str = "parts-people-limbs";

@@ -7,8 +7,8 @@ use super::figure::Figure;
 use super::outfit::{Outfit, outfit};
 use super::skeleton::{Limb, Posture, Skeleton};
 use crate::art::{Look, Moment};
-use crate::colour::Rgb;
-use crate::pen::Pen;
+use crate::raster::colour::Rgb;
+use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
 /// Distance of each of a couple from the middle.

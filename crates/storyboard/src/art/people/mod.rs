@@ -15,7 +15,7 @@ use tiny_skia::Transform;
 
 use super::rig::{Pose, Rig};
 use super::{Look, Moment};
-use crate::pen::Pen;
+use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 use figure::Figure;
 use outfit::{Outfit, outfit};

@@ -4,15 +4,14 @@ use std::f32::consts::{PI, TAU};
 
 use tiny_skia::Transform;
 
-use super::acts;
-use super::acts::Gait;
+use super::acts::{self, Gait};
 use super::figure::{self, Figure};
 use super::outfit::outfit;
 use super::skeleton::Build;
 use super::skeleton::{Limb, Mouth, Posture, Skeleton};
 use crate::art::{Look, Moment};
-use crate::colour::Rgb;
-use crate::pen::{Ink, Pen};
+use crate::raster::colour::Rgb;
+use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
 
 const PROPS: &str = "parts-people-props";

@@ -9,8 +9,8 @@ use super::{acts, draw, head, outfit::outfit, skeleton::Build};
 use crate::art::rig::Rig;
 use crate::art::trial::ACTS;
 use crate::art::{Look, Moment, anchor, reach};
-use crate::colour::Rgb;
-use crate::pen::Pen;
+use crate::raster::colour::Rgb;
+use crate::raster::pen::Pen;
 use crate::subject::{Act, Body, Subject};
 
 const LOOK: Look = Look {

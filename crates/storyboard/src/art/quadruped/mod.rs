@@ -10,7 +10,7 @@ use std::f32::consts::TAU;
 use self::gait::{BOUND, Bend, GALLOP, Gait, HOP, Leg, NAMES, Point, TROT, WALK};
 use super::rig::{Pose, Rig};
 use super::{HOPS_HZ, Look, Moment};
-use crate::pen::Pen;
+use crate::raster::pen::Pen;
 use crate::subject::{Act, Subject};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
@@ -713,5 +713,5 @@ fn fly(figure: &mut Figure, m: &Moment, act: Act) {
 }
 
 fn smooth(value: f32, low: f32, high: f32) -> f32 {
-    crate::colour::smooth(low, high, value)
+    crate::raster::colour::smooth(low, high, value)
 }

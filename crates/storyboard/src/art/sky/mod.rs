@@ -8,8 +8,8 @@ use tiny_skia::Transform;
 use super::effects::chance;
 use super::rig::Pose;
 use super::{Look, Moment};
-use crate::colour::Rgb;
-use crate::pen::{Ink, Pen};
+use crate::raster::colour::Rgb;
+use crate::raster::pen::{Ink, Pen};
 use crate::subject::Subject;
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::art::reach;
 use crate::art::trial::{ACTS, LOOK, moment, subjects, trial};
-use crate::colour::Rgb;
+use crate::raster::colour::Rgb;
 use crate::subject::{Act, Body, Subject};
 
 #[test]

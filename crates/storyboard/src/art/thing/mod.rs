@@ -4,8 +4,8 @@ use tiny_skia::Transform;
 
 use super::rig::Pose;
 use super::{Look, Moment};
-use crate::colour::{Rgb, smooth};
-use crate::pen::{Ink, Pen};
+use crate::raster::colour::{Rgb, smooth};
+use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {
@@ -25,7 +25,7 @@ fn whole(subject: Subject, m: &Moment) -> Transform {
             about_foot(Transform::from_translate(0.0, -up).pre_rotate(lean))
         }
         (Act::Open, Subject::Egg) => {
-            let hatching = crate::colour::smooth(0.3, 0.8, m.share);
+            let hatching = crate::raster::colour::smooth(0.3, 0.8, m.share);
             let strong = 7.0 * hatching * (m.t * 1.1).sin().max(0.0);
             about_foot(Transform::from_rotate(strong * (m.t * 19.0).sin()))
         }

@@ -5,8 +5,8 @@ use tiny_skia::Transform;
 
 use super::pose;
 use crate::art::{Look, Moment, anchor, draw, reach};
-use crate::colour::Rgb;
-use crate::pen::Pen;
+use crate::raster::colour::Rgb;
+use crate::raster::pen::Pen;
 use crate::subject::{Act, Body, Subject};
 
 const SIDE: f32 = 40.0;

@@ -6,8 +6,8 @@ use tiny_skia::{PathBuilder, Rect, Transform};
 use super::effects::{Puffs, flag, flame, smoke};
 use super::rig::Pose;
 use super::{Look, Moment};
-use crate::colour::Rgb;
-use crate::pen::{Ink, Pen};
+use crate::raster::colour::Rgb;
+use crate::raster::pen::{Ink, Pen};
 use crate::subject::{Act, Subject};
 
 pub(super) fn draw(pen: &mut Pen, subject: Subject, look: &Look, m: &Moment) {

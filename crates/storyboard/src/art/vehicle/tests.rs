@@ -137,7 +137,7 @@ fn a_rocket_burns_unless_it_stands() {
 
 #[test]
 fn the_named_colour_is_the_main_area() {
-    let blue = crate::colour::Rgb::hex(0x28_58d8);
+    let blue = crate::raster::colour::Rgb::hex(0x28_58d8);
     let look = Look { main: blue, ..LOOK };
     for subject in subjects(Body::Vehicle).filter(|one| *one != Subject::Bicycle) {
         let m = moment(subject.facts().usual, 1.0);

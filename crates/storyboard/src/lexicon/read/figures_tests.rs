@@ -1,8 +1,8 @@
 //! Which figures words make: families, players, drivers, what a colour belongs to.
 
 use super::*;
-use crate::colour::Rgb;
 use crate::lexicon::{Hour, Season, Weather};
+use crate::raster::colour::Rgb;
 use crate::subject::Act;
 
 const RED: Rgb = Rgb::hex(0xd3_2f2f);

@@ -1,8 +1,8 @@
 //! Sentences of twelve languages, and what is read in them.
 
 use super::*;
-use crate::colour::Rgb;
 use crate::lexicon::{Hour, Meaning, Weather};
+use crate::raster::colour::Rgb;
 use crate::subject::Act;
 
 const RED: Rgb = Rgb::hex(0xd3_2f2f);

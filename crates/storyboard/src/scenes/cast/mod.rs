@@ -8,10 +8,10 @@ use seats::{ROW_MAX, group, seats};
 
 use super::heavens::Orb;
 use super::{Stage, art, rng};
-use crate::actor::Actor;
 use crate::art::Look;
-use crate::colour::Rgb;
 use crate::lexicon::{Motion, Place, Role};
+use crate::raster::colour::Rgb;
+use crate::scene::actor::Actor;
 use crate::subject::{Act, Body, Stance, Subject};
 
 /// Whether `group` carries any figure in this scene.

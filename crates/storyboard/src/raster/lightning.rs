@@ -3,12 +3,12 @@
 
 use tiny_skia::Transform;
 
-use super::camera::View;
 use super::canvas::{Canvas, FULL, lay_over};
 use super::colour::{Rgb, smooth};
-use super::events::{Event, Flash, Kind, glow};
 use super::pen::{Ink, Pen};
-use super::rng::Rng;
+use crate::rng::Rng;
+use crate::scene::camera::View;
+use crate::scene::events::{Event, Flash, Kind, glow};
 
 /// Light of a flash overhead in the sky around it, and on everything else.
 const SKY: f32 = 0.72;

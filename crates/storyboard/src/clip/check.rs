@@ -5,8 +5,8 @@ use kinora_contract::limits::{SECONDS_MAX, SECONDS_MIN};
 use kinora_contract::{Inputs, Seconds, VideoSpec};
 use kinora_engine::{Clip, EngineError, Features, Materials, Picture};
 
-use super::lexicon::is_cjk;
-use super::script::beats;
+use crate::lexicon::is_cjk;
+use crate::script::beats;
 
 fn unsupported(what: &str) -> EngineError {
     EngineError::Unsupported(what.to_owned())

@@ -3,7 +3,7 @@
 
 use tiny_skia::Pixmap;
 
-use super::rng::lattice;
+use crate::rng::lattice;
 
 /// Value noise, -1.0 to 1.0, smooth, one feature per unit.
 pub(crate) fn value(seed: u64, x: f32, y: f32) -> f32 {

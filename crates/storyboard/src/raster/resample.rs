@@ -1,7 +1,7 @@
 //! Reads rows of texels at positions between them, for planes and washes. Everything has 15 bits
 //! and runs over four components at once, in operations that every processor has for 16-bit lanes.
 
-/// A texel or pixel: red, green, blue and alpha, 0 to [`FULL`](super::canvas::FULL).
+/// A texel or pixel: red, green, blue and alpha, 0 to [`FULL`](crate::raster::canvas::FULL).
 pub(crate) type Texel = [u16; 4];
 
 /// Working rows of one painter, reused from row to row and frame to frame.
@@ -228,7 +228,7 @@ pub(crate) fn high(part: u16, share: u16) -> u16 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::canvas::FULL;
+    use crate::raster::canvas::FULL;
 
     fn row(values: &[u16]) -> Vec<Texel> {
         values.iter().map(|value| [*value; 4]).collect()

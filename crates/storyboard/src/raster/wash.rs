@@ -1,10 +1,10 @@
 //! A smooth field of colour (sky, glow, mist) at low resolution but with 15 bits, so that it costs
 //! little and never shows a band.
 
-use super::camera::{Map, View};
 use super::canvas::FULL;
 use super::colour::Rgb;
 use super::resample::{Across, Held, Scratch, Step, Texel, blend_rows, high};
+use crate::scene::camera::{Map, View};
 
 /// Blending of a wash with the elements below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,13 +4,13 @@
 
 use kinora_engine::Picture;
 
-use super::camera::{Pulse, ease};
-use super::canvas::Canvas;
-use super::colour::{Rgb, lerp, smooth};
-use super::lexicon::{Framing, Motion, Reading};
-use super::noise::cloudy;
-use super::palette::Palette;
-use super::rng::Rng;
+use crate::lexicon::{Framing, Motion, Reading};
+use crate::raster::canvas::Canvas;
+use crate::raster::colour::{Rgb, lerp, smooth};
+use crate::raster::noise::cloudy;
+use crate::rng::Rng;
+use crate::scene::camera::{Pulse, ease};
+use crate::scene::palette::Palette;
 
 /// Strength with which the palette's light colours a picture.
 const GRADE: f32 = 0.3;

@@ -1,8 +1,11 @@
 //! The source of an edit: the script that made it, or else its cuts and its light over time, and
 //! its frames one by one. It keeps numbers only, never a clip.
 
-use super::remake::Remake;
+pub(crate) mod remake;
+pub(crate) mod restyle;
+
 use kinora_engine::{Control, EngineError, Footage, Job, Playback, Stage};
+use remake::Remake;
 
 /// Cells of the coarse picture in which changes are looked for.
 const COLUMNS: usize = 24;

@@ -3,9 +3,9 @@
 
 use tiny_skia::Pixmap;
 
-use super::camera::{Map, View};
 use super::canvas::lay_over;
 use super::resample::{Across, Held, Scratch, Step, Texel, blend_bytes, blend_rows};
+use crate::scene::camera::{Map, View};
 
 /// Sideways waver of a plane's rows: grass in wind, kelp in a current.
 #[derive(Clone, Copy, Debug)]

@@ -3,14 +3,14 @@
 
 use kinora_contract::{Inputs, Seconds, VideoSpec};
 
-use super::check::FPS;
-use super::lexicon::Reading;
-use super::revise::{Change, Settled};
-use super::scene::{Scene, settled, shortages};
-use super::scenes::Shortage;
-use super::script::{Shot, merged, shots};
-use super::set::{Course, Set};
-use super::sound::Sound;
+use crate::clip::check::FPS;
+use crate::clip::set::{Course, Set};
+use crate::lexicon::Reading;
+use crate::revise::{Change, Settled};
+use crate::scene::{Scene, settled, shortages};
+use crate::scenes::Shortage;
+use crate::script::{Shot, merged, shots};
+use crate::sound::Sound;
 use kinora_engine::{Clip, Job};
 
 /// Maximum number of versions in a mix; the engine paints each in full.

@@ -4,9 +4,9 @@
 use kinora_contract::Inputs;
 use kinora_engine::{Clip, Job, Materials};
 
-use super::colour::smooth;
-use super::edit::Ground;
-use super::script::{Shot, dissolve_frames, merged, shots};
+use crate::edit::Ground;
+use crate::raster::colour::smooth;
+use crate::script::{Shot, dissolve_frames, merged, shots};
 
 /// The content of a take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

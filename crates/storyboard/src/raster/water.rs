@@ -1,10 +1,10 @@
 //! Water: a mirror of what is painted above it, wavering row by row, tinted and darkened
 //! towards the viewer. It mirrors pixels, it simulates no waves.
 
-use super::camera::View;
 use super::canvas::{Canvas, STRIP};
 use super::colour::Rgb;
 use super::resample::{blend, high};
+use crate::scene::camera::View;
 
 /// A level sheet of water from the horizon down.
 #[derive(Clone, Debug)]

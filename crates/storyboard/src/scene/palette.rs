@@ -1,9 +1,9 @@
 //! The colours of a scene, from hour, weather and the prompt's colour words.
 //! It holds no opinion on shapes.
 
-use super::colour::Rgb;
-use super::lexicon::{Hour, Mood, Place, Reading, Season, Tint, Weather};
-use super::rng::Rng;
+use crate::lexicon::{Hour, Mood, Place, Reading, Season, Tint, Weather};
+use crate::raster::colour::Rgb;
+use crate::rng::Rng;
 
 /// The colours that a scene is painted with.
 #[derive(Clone, Copy, Debug)]

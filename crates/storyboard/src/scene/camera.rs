@@ -1,9 +1,9 @@
 //! Camera moves: one eased path per shot, which never shows more than the planes hold; and the camera at
 //! one instant, which places each plane by its depth. A pulse moves it in step with a sound. It draws nothing.
 
-use super::colour::lerp;
-use super::lexicon::{Framing, Motion, Reading};
-use super::rng::Rng;
+use crate::lexicon::{Framing, Motion, Reading};
+use crate::raster::colour::lerp;
+use crate::rng::Rng;
 
 /// Longest pan of a plane of depth 1.0 to each side, in stage units.
 pub(crate) const REACH: f32 = 0.075;

@@ -5,19 +5,19 @@ use tiny_skia::Transform;
 
 use super::actor::Actor;
 use super::camera::REACH;
-use super::colour::Rgb;
 use super::events::Event;
-use super::layer::{Heave, Layer, Placing, Sway};
-use super::lexicon::{Place, Reading};
-use super::lightning::Lightning;
-use super::noise;
 use super::palette::Palette;
-use super::particles::Particles;
-use super::pen::Pen;
-use super::rng::Rng;
-use super::scenes::Kept;
-use super::wash::{Field, Meeting, Wash};
-use super::water::Water;
+use crate::lexicon::{Place, Reading};
+use crate::raster::colour::Rgb;
+use crate::raster::layer::{Heave, Layer, Placing, Sway};
+use crate::raster::lightning::Lightning;
+use crate::raster::noise;
+use crate::raster::particles::Particles;
+use crate::raster::pen::Pen;
+use crate::raster::wash::{Field, Meeting, Wash};
+use crate::raster::water::Water;
+use crate::rng::Rng;
+use crate::scenes::Kept;
 
 /// One thing in a scene.
 #[derive(Debug)]

@@ -4,11 +4,11 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::edit::{Ground, Reel as SourceReel};
 use super::film::Film;
-use super::options::Options;
-use super::remake::Remake;
-use super::sound::{Sound, samples};
+use crate::edit::remake::Remake;
+use crate::edit::{Ground, Reel as SourceReel};
+use crate::options::Options;
+use crate::sound::{Sound, samples};
 use kinora_engine::{Control, EngineError, Footage, Job, Sink, Stage};
 
 /// Maximum number of threads that paint one clip.

@@ -3,11 +3,11 @@
 
 use tiny_skia::Transform;
 
-use super::art::{self, Look, Moment};
 use super::camera::View;
-use super::canvas::{Canvas, lay_over};
-use super::pen::Pen;
-use super::subject::{Act, Subject};
+use crate::art::{self, Look, Moment};
+use crate::raster::canvas::{Canvas, lay_over};
+use crate::raster::pen::Pen;
+use crate::subject::{Act, Subject};
 
 /// A subject and its motion. Places in stage pixels, speeds per second.
 #[derive(Clone, Debug)]

@@ -1,22 +1,28 @@
 //! A scene: painted once from a shot's reading, then drawn at any time. It is immutable after painting, so that
 //! several painters can draw frames of it at once. Hidden rows of planes are skipped.
 
+pub(crate) mod actor;
+pub(crate) mod camera;
+pub(crate) mod events;
+pub(crate) mod palette;
+pub(crate) mod stage;
+
 use kinora_contract::{Resolution, Size};
 
-use super::actor::Actor;
-use super::camera::{Move, Pulse, View};
-use super::canvas::Canvas;
-use super::events::events;
 use super::lexicon::{Framing, Hour, Place, Reading, Weather};
-use super::palette::Palette;
-use super::resample::Scratch;
 use super::revise::Settled;
 use super::rng::{Rng, hash};
-use super::scenes::{Kept, Shortage};
+use super::scenes::{self, Kept, Shortage};
 use super::script::Shot;
-use super::stage::{Element, Stage};
 use super::subject::Subject;
-use super::{layer, scenes, wash};
+use crate::raster::canvas::Canvas;
+use crate::raster::resample::Scratch;
+use crate::raster::{layer, wash};
+use actor::Actor;
+use camera::{Move, Pulse, View};
+use events::events;
+use palette::Palette;
+use stage::{Element, Stage};
 
 /// A painted scene.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! The events of a shot and their times (a flash, its thunder, a step), determined by words and
 //! seed. Picture and sound both read this one list; it makes neither.
 
-use super::lexicon::{Motion, Place, Reading, Role, Weather};
-use super::rng::{Rng, hash};
-use super::script::Shot;
-use super::subject::{Act, Body, Stance, Subject};
+use crate::lexicon::{Motion, Place, Reading, Role, Weather};
+use crate::rng::{Rng, hash};
+use crate::script::Shot;
+use crate::subject::{Act, Body, Stance, Subject};
 
 /// Time without flashes at both ends of a shot, seconds, so that clips join and loop.
 const CALM_S: f32 = 0.5;

@@ -2,10 +2,10 @@
 //! and whose paths are functions of time, so that nothing pops. A mark smaller than a pixel keeps the sum of its
 //! light, so that every resolution of a clip shows the same.
 
-use super::camera::View;
 use super::canvas::Canvas;
 use super::colour::Rgb;
-use super::rng::Rng;
+use crate::rng::Rng;
+use crate::scene::camera::View;
 
 /// Kind of mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,14 +1,14 @@
 //! The sources of takes: a painted scene, given pictures, the source of an edit, or a mix of two of
 //! them. It draws single moments; it chooses no shots and knows no clip.
 
-use super::camera::Pulse;
-use super::canvas::Canvas;
-use super::caption::faces;
-use super::colour::smooth;
 use super::photo::Morph;
 use super::photo::Photo;
-use super::restyle::Restyle;
-use super::scene::{Bench, Scene};
+use crate::caption::faces;
+use crate::edit::restyle::Restyle;
+use crate::raster::canvas::Canvas;
+use crate::raster::colour::smooth;
+use crate::scene::camera::Pulse;
+use crate::scene::{Bench, Scene};
 
 /// Darkness of the corners of given pictures, 0.0 to 1.0.
 const PICTURE_VIGNETTE: f32 = 0.12;

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use kinora_contract::VideoSpec;
 use kinora_engine::Clip;
 
-use super::camera::Pulse;
-use super::canvas::{Canvas, FULL};
-use super::caption::{Caption, Words};
-use super::colour::Rgb;
-use super::lexicon::{Hour, Mood, Reading, Weather};
-use super::palette::Palette;
-use super::rng::Rng;
-use super::scene::{Bench, Scene};
-use super::script::{merged, shots};
+use crate::caption::{Caption, Words};
+use crate::lexicon::{Hour, Mood, Reading, Weather};
+use crate::raster::canvas::{Canvas, FULL};
+use crate::raster::colour::Rgb;
+use crate::rng::Rng;
+use crate::scene::camera::Pulse;
+use crate::scene::palette::Palette;
+use crate::scene::{Bench, Scene};
+use crate::script::{merged, shots};
 
 /// Share of the new colours in the light; the rest of it stays white.
 const TINT: f32 = 0.75;

@@ -6,24 +6,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kinora_contract::VideoSpec;
 use kinora_engine::{Clip, Job, Materials, Picture};
 
-use super::camera::Pulse;
-use super::canvas::Canvas;
-use super::caption::{Caption, Page, Words};
-use super::colour::smooth;
-use super::edit::Ground;
-use super::lexicon::{Hour, Reading};
-use super::options::Options;
-use super::palette::Palette;
 use super::photo::{Fit, Look, Morph, Photo, cover, fit, fitted};
 use super::reel::{Ends, Reel, Show, Take};
-use super::restyle::{OldLetters, Restyle};
-use super::revise::Change;
-use super::rng::{Rng, hash};
-use super::scene::{Scene, palette};
-use super::script::Shot;
 use super::set::{Course, Desk, Moment, Set};
-use super::sound::{Track, samples};
-use super::{restyle, revise};
+use crate::caption::{Caption, Page, Words};
+use crate::edit::Ground;
+use crate::edit::restyle::{self, OldLetters, Restyle};
+use crate::lexicon::{Hour, Reading};
+use crate::options::Options;
+use crate::raster::canvas::Canvas;
+use crate::raster::colour::smooth;
+use crate::revise::{self, Change};
+use crate::rng::{Rng, hash};
+use crate::scene::camera::Pulse;
+use crate::scene::palette::Palette;
+use crate::scene::{Scene, palette};
+use crate::script::Shot;
+use crate::sound::{Track, samples};
 
 /// Number of frames of a draft that share one painted frame.
 const DRAFT_HOLD: u32 = 3;
