@@ -73,7 +73,7 @@ pub(super) struct Part {
     pub(super) cost_max: Option<u64>,
     /// Number of further claims before the queue must be read again.
     pub(super) left: usize,
-    /// By project and model, the number of tasks read, if more may wait.
+    /// Number of tasks read by project and model, where more may wait in the table.
     pub(super) truncated: HashMap<(String, String), usize>,
     /// Multiple of a project's even share of a claim that was read.
     pub(super) breadth: u64,
@@ -97,7 +97,8 @@ impl Slot {
     }
 }
 
-/// By how much a change from `before` to `after` alters the number of records that `counts`.
+/// The difference that a change from `before` to `after` makes to the number of records for which
+/// `counts` is true: -1, 0 or 1.
 fn difference(before: Option<&Record>, after: Option<&Record>, counts: fn(&Record) -> bool) -> i64 {
     i64::from(after.is_some_and(counts)) - i64::from(before.is_some_and(counts))
 }
@@ -108,9 +109,9 @@ pub(super) struct Project {
     /// The stored sums; zeros if not read.
     pub(super) stored: Sums,
     pub(super) added: Sums,
-    /// Its clock, if a claim moved it.
+    /// The project's clock of turns, if a claim moved it; otherwise 0.
     pub(super) turn: u64,
-    /// Token of its last fetch, if it had one.
+    /// Token of the project's last fetch in this transaction; 0 without one.
     pub(super) last_fetch: u64,
     /// Whether any of its tasks have ended.
     has_endings: bool,

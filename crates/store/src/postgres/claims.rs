@@ -139,8 +139,8 @@ impl Part {
 }
 
 /// Locks the queue, reads and locks the tasks that may be among the next `count`, and reads all
-/// tasks that the worker runs. Of each project it reads `breadth` times its even share, and of all that `depth` times as
-/// many. It passes over projects whose next task costs more than `cost_max`.
+/// tasks that the worker runs. It reads `breadth` times the even share of each project, and all of that
+/// `depth` times as deep. It passes over projects whose next task costs more than `cost_max`.
 async fn read(
     request: &ClaimRequest,
     cost_max: Option<u64>,

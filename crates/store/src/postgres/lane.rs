@@ -428,7 +428,7 @@ struct Tried {
     failures: Failures,
     /// Tasks that were read but not changed, which answers may contain.
     unchanged: Vec<TaskId>,
-    /// Its changes, from when its commit is sent.
+    /// The changes, once the commit was sent.
     sent: Option<Committed>,
 }
 

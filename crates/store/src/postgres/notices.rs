@@ -1,5 +1,6 @@
 //! Notices that wait to be sent to the other processes, merged: the hints of this process's commits, the
-//! ended tasks that they changed, and the tasks that clients now see differently. Sending is up to `hints`.
+//! ended tasks that they changed, and the tasks that clients now see differently. Sending them is the
+//! listener's task.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -99,8 +100,8 @@ pub(super) fn written(origin: u64, pending: &Pending) -> Vec<String> {
     let Some(news) = &pending.news else {
         return vec![format!("{origin}:{hints}:{first}:*")];
     };
-    // An id has 26 characters and a comma: 200 of them stay below PostgreSQL's limit of 8,000 bytes for the
-    // text of a notification. What does not fit beside the ended tasks goes into further notices.
+    // An id has 32 characters: 200 of them with commas take 6,600 bytes, below PostgreSQL's limit of 8,000
+    // bytes for a notification. News that do not fit beside the ended tasks go into further notices.
     let room = NAMED_BY_ONE_MAX.saturating_sub(pending.ids.as_ref().map_or(0, BTreeSet::len));
     let news: Vec<&TaskId> = news.iter().collect();
     let (beside, rest) = news.split_at(room.min(news.len()));

@@ -29,15 +29,15 @@ const QUEUED_MAX: usize = 4_096;
 
 type Found = Result<Option<Arc<Record>>, StoreError>;
 
-/// A task to read, and who wants it.
+/// A task to read, and the receiver of the answer.
 type Ask = (TaskId, Asker);
 
-/// Where the answer goes.
+/// The receiver of an answer.
 #[derive(Debug)]
 enum Asker {
-    /// To a caller that waits for it.
+    /// A waiting caller.
     Caller(oneshot::Sender<Found>),
-    /// Only to the cache, for later polls.
+    /// The cache alone, for later polls.
     Cache(Begun),
 }
 

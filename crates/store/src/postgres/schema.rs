@@ -23,9 +23,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/postgres/0007_vacuum.sql"),
     include_str!("../../../../migrations/postgres/0009_deliveries.sql"),
 ];
-/// Programs that know this version or a later one can use the schema that [`MIGRATIONS`] make: migrations after it have
-/// only added what earlier programs need not know (tables, columns that may be null or have a default), or changed indexes.
-/// A migration that earlier programs cannot work with raises it to its own version.
+/// The first version whose programs can use the schema that [`MIGRATIONS`] make. Later migrations have only
+/// changed indexes, or added tables and columns (nullable or with a default) that earlier programs need not
+/// know. A migration that earlier programs cannot work with raises this to its own version.
 const USABLE_FROM: u32 = 1;
 /// The schema that this program knows.
 fn known_version() -> u32 {
@@ -73,7 +73,7 @@ fn judge(found: u32, usable_from: u32, known: u32) -> Result<(), OpenError> {
 /// The version of a database's schema.
 #[derive(Default)]
 pub(super) struct Schema {
-    /// Its version; 0 where there is none.
+    /// The version; 0 without a schema.
     pub(super) found: u32,
     /// The first version whose programs can use it.
     usable_from: u32,

@@ -78,7 +78,7 @@ impl ServerClock {
         }
         let ends = known.iter().skip(1).map(|next| next.began);
         let earlier = known.iter().zip(ends).map(|(earlier, ended)| EarlierClock {
-            // By the lower bound, so that no lease ends early by it.
+            // The lower bound of what it would show, so that no lease ends early.
             shows_ms: asked.saturating_add_signed(earlier.least_ms),
             set_ms_ago: answered.saturating_sub(ended),
         });

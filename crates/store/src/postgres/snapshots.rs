@@ -39,10 +39,10 @@ struct Taken {
     took: Duration,
 }
 
-/// The next step after the last reading.
+/// The age of the last reading, which decides whether to read again.
 enum Age {
     Young,
-    /// It is shown while the next one is made.
+    /// Still shown, while the next reading is made.
     Middle,
     Old,
 }

@@ -40,7 +40,7 @@ impl Tables for SqliteStore {
         self.writer.call(script).await
     }
 
-    /// From memory while that is fresh, otherwise from disk on a thread that may block.
+    /// Finds the key in memory while that is fresh, otherwise on disk, on a thread that may block.
     async fn find_key(
         &self,
         sha256: &[u8; 32],
@@ -110,7 +110,7 @@ impl Backend for SqliteStore {
         self.memory.is_writable()
     }
 
-    /// From memory if possible, without a thread and without waiting.
+    /// Answers from memory if possible, without a thread and without waiting.
     async fn find(
         &self,
         project: Option<&str>,

@@ -22,7 +22,7 @@ const OTHERS: Duration = Duration::from_secs(60);
 const EVERY: Duration = Duration::from_secs(10);
 /// Minimum interval on a full disk, where each failed change requests one.
 const URGENT_EVERY: Duration = Duration::from_millis(100);
-/// The same after a failed one.
+/// Minimum interval after a checkpoint that could not truncate the log.
 const URGENT_AGAIN: Duration = Duration::from_secs(1);
 
 /// The writer's reports about the log.
@@ -34,9 +34,9 @@ struct State {
     /// Whether there was a commit since the log was last truncated.
     filled: bool,
     commits: u64,
-    /// Texts were removed that must leave the disk.
+    /// Whether texts were removed that must leave the disk.
     erased: bool,
-    /// The log takes up the remaining space.
+    /// Whether the log takes up the remaining space.
     crowded: bool,
     closing: bool,
 }

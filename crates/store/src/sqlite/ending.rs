@@ -14,7 +14,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(1);
 enum Ending {
     Done,
     Panicked,
-    /// It has not ended, and the caller stops waiting.
+    /// The thread has not ended in time; the caller stops waiting.
     Late,
 }
 

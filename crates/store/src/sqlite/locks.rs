@@ -65,7 +65,7 @@ fn locks_are_apart(_file: &File) -> bool {
 /// it lets a second process in.
 #[derive(Debug)]
 pub(super) struct Locks {
-    /// To be closed after every connection: closing any descriptor of a file drops the locks that SQLite
+    /// Must be closed after every connection: closing any descriptor of a file drops the locks that SQLite
     /// has on it (<https://sqlite.org/howtocorrupt.html>, 2.2).
     database: Option<File>,
     beside: File,

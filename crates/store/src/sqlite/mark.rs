@@ -97,7 +97,7 @@ fn decode(slot: &[u8; SLOT_BYTES]) -> Option<(u64, u64)> {
 pub(super) struct Mark {
     file: Option<Arc<File>>,
     identity: u64,
-    /// Its contents.
+    /// The number of changes in the file.
     changes: u64,
     turn: usize,
     unsynced: Arc<AtomicBool>,

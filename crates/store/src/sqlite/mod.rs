@@ -1,7 +1,7 @@
 //! The embedded store: one SQLite file, served by one process at a time. The thread in `writer` runs
 //! all queued operations in one `transaction` over the `rows`, commits it and publishes the changes
 //! to `memory` (with its `cache`), from which `backend` answers. Reads that memory cannot answer go to
-//! the file (`reads`). Commands beside the serving process use `beside`, `backup` and `moves`.
+//! the file (`reads`). Commands beside the serving process open the file for themselves.
 
 mod backend;
 mod backup;
@@ -104,12 +104,12 @@ impl SqliteStore {
         // This connection stays open until the writer's works. If that one is refused, it is then not
         // the last to close: SQLite runs a checkpoint with the last one, and a refusal must change
         // nothing.
-        let judged = opening::judge(path, options, clock)?;
-        if let Some(conn) = &judged {
+        let checked = opening::judge(path, options, clock)?;
+        if let Some(conn) = &checked {
             schema::refuse_unfinished_import(conn)?;
         }
         let mut conn = schema::open_writer(path, options)?;
-        drop(judged);
+        drop(checked);
         // The log of a killed process may have filled the disk. Empty it before the recovery, whose
         // own writes need space in it.
         checkpoint::carry_over(&conn);
@@ -117,7 +117,7 @@ impl SqliteStore {
             options.finished_cached_bytes_max,
             clock.clone(),
         ));
-        let standing = recover::recover(&mut conn, &memory, options, clock.read())
+        let state = recover::recover(&mut conn, &memory, options, clock.read())
             .map_err(unavailable_store)?;
         let unclean_starts = recover::begin(&conn);
         workers::forget(&conn);
@@ -128,9 +128,9 @@ impl SqliteStore {
         let database = locks.database(path)?;
         let files = Files::of(path, database, log.clone()).map_err(schema::unavailable)?;
         let locks = Arc::new(locks);
-        let kept = Kept {
+        let resources = Kept {
             files,
-            mark: Mark::begin(path, identity, standing.changes),
+            mark: Mark::begin(path, identity, state.changes),
             _locks: locks.clone(),
         };
         Ok(Self {
@@ -147,8 +147,15 @@ impl SqliteStore {
                 locks.clone(),
             )
             .map_err(schema::unavailable)?,
-            writer: Writer::start(conn, standing, memory.clone(), kept, clock.clone(), options)
-                .map_err(schema::unavailable)?,
+            writer: Writer::start(
+                conn,
+                state,
+                memory.clone(),
+                resources,
+                clock.clone(),
+                options,
+            )
+            .map_err(schema::unavailable)?,
             workers: Registry::default(),
             memory,
             clock: clock.clone(),

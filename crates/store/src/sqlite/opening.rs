@@ -198,7 +198,7 @@ pub(super) fn lost(path: &Path, conn: Option<&Connection>) -> Result<(), OpenErr
     }))
 }
 
-/// What a database states about itself, to compare with its high-water mark.
+/// Identity and age of a database, to compare with its high-water mark.
 #[derive(Debug, Default)]
 struct Known {
     identity: Option<u64>,

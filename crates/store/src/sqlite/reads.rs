@@ -118,7 +118,7 @@ impl Readers {
     }
 }
 
-/// With more projects than this, idle ones are removed.
+/// Number of projects from which the shares of idle ones are removed.
 const FORGET_FROM: usize = 256;
 
 /// A pool of threads and the projects' shares of it.

@@ -27,21 +27,21 @@ pub(super) fn recover(
     options: &SqliteOptions,
     now: Reading,
 ) -> Done<Standing> {
-    let mut standing = Standing {
+    let mut state = Standing {
         usages: Usages::from_iter(rows::usages(conn)?),
         ..Standing::default()
     };
-    standing.changes = counter(conn, "changes")?;
-    standing.seq = conn.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| {
+    state.changes = counter(conn, "changes")?;
+    state.seq = conn.query_row("SELECT coalesce(max(seq), 0) FROM tasks", [], |row| {
         row.get::<_, i64>(0).map(i64::unsigned_abs)
     })?;
-    if standing.seq > NUMBER_MAX {
+    if state.seq > NUMBER_MAX {
         return Err(Fault::Corrupt(
             "a task's place is out of its range".to_owned(),
         ));
     }
     let unfinished = unfinished(conn)?;
-    standing.token = first_token(conn, &unfinished, options.token_stride)?;
+    state.token = first_token(conn, &unfinished, options.token_stride)?;
     let changes: Vec<Change> = unfinished
         .into_iter()
         .map(|record| Change {
@@ -51,12 +51,10 @@ pub(super) fn recover(
         })
         .collect();
     // Published twice: first as found, so that the requeued ones are changes of known tasks.
-    changes
-        .iter()
-        .for_each(|change| standing.queue.apply(change));
+    changes.iter().for_each(|change| state.queue.apply(change));
     memory.publish(changes);
-    memory.publish(requeue(conn, &mut standing, options.attempts_max, now)?);
-    Ok(standing)
+    memory.publish(requeue(conn, &mut state, options.attempts_max, now)?);
+    Ok(state)
 }
 
 /// Past all tokens that this store has issued, by a stride that differs at each opening: copies of
@@ -108,14 +106,14 @@ fn unfinished(conn: &Connection) -> Done<Vec<Arc<Record>>> {
 
 fn requeue(
     conn: &mut Connection,
-    standing: &mut Standing,
+    state: &mut Standing,
     attempts_max: u32,
     now: Reading,
 ) -> Done<Vec<Change>> {
-    let running: Vec<Arc<Record>> = standing.queue.running().cloned().collect();
+    let running: Vec<Arc<Record>> = state.queue.running().cloned().collect();
     conn.execute_batch("BEGIN IMMEDIATE")?;
     let is_copy = is_copy(conn);
-    let mut batch = Batch::new(conn, standing, now);
+    let mut batch = Batch::new(conn, state, now);
     // The number of tasks that ran together decides whose fault the death was. A task that ran alone in
     // its last attempt is the culprit; of several, any may be, so all get another attempt.
     let company = Company::of(batch.queue().running().map(|record| &**record));

@@ -95,7 +95,7 @@ fn update(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
         "UPDATE tasks SET phase = :phase, progress = :progress, attempt = :attempt, \
          engine = :engine, started_at_ms = :started, finished_at_ms = :finished, \
          expires_at_ms = :expires, lease_token = :token, lease_until_ms = :until, \
-         worker = :worker, artifact = :artifact, failure = :failure, kept = :kept, \
+         worker = :worker, artifact = :artifact, failure = :failure, kept = :ticket, \
          references_ready = :ready, charged_bytes = :charged, deaths = :deaths, \
          warnings = :warnings, state_sum = :sum \
          WHERE seq = :seq AND phase = :was AND lease_token IS :held",
@@ -114,7 +114,7 @@ fn update(conn: &Connection, before: &Record, after: &Record) -> Done<()> {
         ":artifact": texts.artifact,
         ":failure": texts.failure,
         ":warnings": texts.warnings,
-        ":kept": after.ticket.as_deref(),
+        ":ticket": after.ticket.as_deref(),
         ":charged": int(after.charged_bytes),
         ":deaths": after.deaths,
         ":sum": of_state(after, &texts),

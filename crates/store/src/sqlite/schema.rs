@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::checkpoint;
 use crate::{OpenError, SqliteOptions};
 
-/// In order; the version of a schema is the number of its migrations.
+/// The migrations in order; the version of a schema is the number of those applied.
 const MIGRATIONS: &[&str] = &[
     include_str!("../../../../migrations/sqlite/0001_tasks.sql"),
     include_str!("../../../../migrations/sqlite/0002_identity.sql"),

@@ -29,7 +29,7 @@ use crate::{
 /// An open transaction, with the queue as it will be after the commit.
 pub(super) struct Batch<'a> {
     pub(super) conn: &'a mut Connection,
-    /// Its start time.
+    /// The time at its start, by which all its operations judge.
     pub(super) now: Present,
     standing: &'a mut Standing,
     changes: Vec<Change>,
@@ -597,7 +597,7 @@ impl Transaction for Batch<'_> {
         while let Some(row) = rows.next()? {
             let id = row.get_ref(0)?;
             let Some(id) = id.as_str().ok().and_then(|id| id.parse().ok()) else {
-                // It must not block those after it.
+                // Skipped, so that it does not block the tasks after it.
                 tracing::error!(?id, "damaged task id skipped");
                 continue;
             };
@@ -615,7 +615,7 @@ impl Transaction for Batch<'_> {
         for (place, id) in places {
             let record = id.map(|id| rows::find(self.conn, id)).transpose();
             let record = match record {
-                // It ages like all others.
+                // Left alone: a damaged task expires at its old time, like all others.
                 Err(Fault::Corrupt(_)) => None,
                 record => record?.flatten(),
             };

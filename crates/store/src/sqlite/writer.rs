@@ -109,7 +109,7 @@ const TRY_EVERY: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Tracks the writes of one writer.
-pub(super) struct Writes {
+struct Writes {
     clock: Arc<dyn Clock>,
     /// While writes fail: time since the last attempt.
     tried: Option<Stopwatch>,
@@ -118,7 +118,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    pub(super) const fn new(clock: Arc<dyn Clock>, memory: Arc<Memory>) -> Self {
+    const fn new(clock: Arc<dyn Clock>, memory: Arc<Memory>) -> Self {
         Self {
             clock,
             tried: None,
@@ -127,7 +127,7 @@ impl Writes {
     }
 
     /// Records the outcome of a write: a store that stays unavailable is logged once.
-    pub(super) fn note(&mut self, failure: Option<&Fault>) {
+    fn note(&mut self, failure: Option<&Fault>) {
         // One line at the change of the state, not one per failed commit: a full disk would fill the
         // log too.
         match (failure, &self.tried) {
@@ -239,24 +239,24 @@ pub(super) struct Kept {
 }
 
 /// Everything that the writer's thread owns.
-pub(super) struct State {
-    pub(super) conn: Connection,
-    pub(super) standing: Standing,
-    pub(super) memory: Arc<Memory>,
-    pub(super) kept: Kept,
+struct State {
+    conn: Connection,
+    standing: Standing,
+    memory: Arc<Memory>,
+    kept: Kept,
     /// Determines all times in the store.
-    pub(super) clock: Arc<dyn Clock>,
+    clock: Arc<dyn Clock>,
     /// Whether writes work.
-    pub(super) writes: Writes,
+    writes: Writes,
     /// The runtime of the callers, in which the store was opened.
-    pub(super) runtime: Option<Handle>,
+    runtime: Option<Handle>,
     /// This writer's own queue; weak, so that it does not prevent closing.
-    pub(super) queue: mpsc::WeakSender<Box<dyn Job>>,
+    queue: mpsc::WeakSender<Box<dyn Job>>,
 }
 
 impl State {
     /// Commits all queued requests until the queue is closed.
-    pub(super) fn serve(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
+    fn serve(mut self, mut queue: mpsc::Receiver<Box<dyn Job>>) {
         let mut own = VecDeque::new();
         let mut jobs: Vec<Box<dyn Job>> = Vec::new();
         loop {
@@ -280,7 +280,7 @@ impl State {
     }
 
     /// Makes the last writes: marks the stop as clean, and runs a checkpoint.
-    pub(super) fn end(&mut self) {
+    fn end(&mut self) {
         // In replaced files the mark would be lost, or stand in another store.
         if self
             .kept
@@ -325,7 +325,7 @@ impl State {
     }
 
     /// Commits the jobs, and returns the result of each.
-    pub(super) fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
+    fn commit(&mut self, jobs: &mut [Box<dyn Job>]) -> Failures {
         let refusal = self.kept.files.refusal(&self.conn, self.clock.steady());
         self.memory.set_in_place(refusal.is_none());
         if let Some(text) = refusal {
@@ -498,7 +498,7 @@ struct Desk {
 }
 
 impl Spot {
-    pub(super) fn of(state: State) -> Self {
+    fn of(state: State) -> Self {
         let queue = VecDeque::new();
         Self(Box::new(Mutex::new(Desk { state, queue })))
     }
@@ -564,7 +564,7 @@ pub(super) trait WriterStep: Send + 'static {
         false
     }
 
-    /// What to do if the caller has gone before the answer.
+    /// The changes to make if the caller has gone before the answer, such as releasing a claim.
     fn unclaimed(_output: Self::Output) -> Vec<LeasedChange> {
         Vec::new()
     }
