@@ -1,4 +1,4 @@
-//! Valid records and their cards, and invalid records.
+//! Valid records and their cards, invalid records, and catalogs.
 
 use super::*;
 

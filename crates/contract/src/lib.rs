@@ -1,12 +1,12 @@
 //! The pure domain of Kinora. Read it in the order in which a request crosses it:
 //!
 //! 1. [`request`]: parses the body, JSON or form, into one [`SubmitRequest`].
-//! 2. [`card`]: the model cards, [`record`]: their file format, and [`mod@validate`]: turns request
-//!    and card into a [`VideoSpec`].
-//! 3. [`task`]: the states of a task; [`priority`]: its rank in its project; [`lifecycle`]: its
-//!    transitions and their effects; [`object`]: the task as clients see it; [`webhook`]: the event
-//!    at its end; [`tally`]: sums over ended tasks; [`trace`]: the trace that it belongs to.
-//! 4. [`error`]: every refusal and every failure by its stable code; [`limits`]: every limit.
+//! 2. [`card`]: the model cards and their file format, and [`mod@validate`]: turns request and card into
+//!    a [`VideoSpec`].
+//! 3. [`task`]: the states of a task, and its rank in its project; [`lifecycle`]: its transitions and
+//!    their effects, and the sums over ended tasks; [`object`]: the task as clients see it; [`webhook`]:
+//!    the event at its end; [`trace`]: the trace that it belongs to.
+//! 4. [`error`]: every refusal, failure and warning by its stable code; [`limits`]: every limit.
 //!
 //! It has no I/O, no async, no clocks and no randomness: time and random bytes are arguments.
 

@@ -1,4 +1,5 @@
-//! Parses the query of a list: `after`, `limit`, `order`. Refuses any other parameter by name.
+//! Parses the query of a list: `after`, `limit`, `order`. Refuses any other parameter by name, and a
+//! parameter that was sent twice.
 
 use std::collections::BTreeMap;
 

@@ -98,7 +98,7 @@ pub(crate) struct Needs {
     pub(crate) claims: usize,
 }
 
-/// What can go wrong inside a transaction.
+/// An error inside a transaction.
 pub(crate) trait TransactionFault:
     From<Unreadable> + From<serde_json::Error> + Send
 {
@@ -411,7 +411,7 @@ pub(crate) trait Backend: Tables {
     fn find_all(&self, ids: &[TaskId])
     -> impl Answer<Vec<Result<Option<Arc<Record>>, StoreError>>>;
 
-    /// Those of these tasks that may be waiting and can be read.
+    /// The tasks with these ids; `None` for one that does not wait or cannot be read.
     fn find_waiting(&self, ids: &[TaskId]) -> impl Answer<Vec<Option<Arc<Record>>>>;
 
     /// As [`crate::Tasks::find_twin`].

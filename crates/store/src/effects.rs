@@ -9,7 +9,7 @@ use crate::Callback;
 use crate::sql::{Dialect, Query};
 use crate::tables::{chores, webhooks};
 
-/// What the end of a transaction adds to the side tables.
+/// The rows that the end of a transaction adds to the side tables.
 #[derive(Debug, Default)]
 pub(crate) struct PendingEffects {
     /// Keys of files to remove.

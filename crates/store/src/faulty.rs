@@ -63,7 +63,7 @@ pub enum Method {
     HasClaimable,
     /// [`crate::Work::renew`].
     Renew,
-    /// The same with a ticket to keep.
+    /// [`crate::Work::renew`] with a ticket to store.
     KeepTicket,
     /// [`crate::Work::put_preview`].
     PutPreview,
@@ -136,8 +136,8 @@ impl FaultyStore {
         Self::around(inner, plan, false)
     }
 
-    /// The same for a handle that receives no hints, as if a connection for notifications were
-    /// down: polling must be enough.
+    /// Like [`FaultyStore::wrap`], for a handle that receives no hints, as if the connection for
+    /// notifications were down: polling must be enough.
     pub fn wrap_deaf(inner: Stores, plan: Arc<Plan<Method>>) -> Stores {
         Self::around(inner, plan, true)
     }

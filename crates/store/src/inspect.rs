@@ -1,4 +1,5 @@
-//! Read-only checks of a store, possibly while a process serves it. Never creates a store.
+//! Read-only checks of a store for operators, possibly while a process serves it. Writes nothing and
+//! never creates a store.
 
 use std::sync::Arc;
 

@@ -5,7 +5,7 @@
 //!
 //! The rules of one task (its transitions and their effects) are those of
 //! [`kinora_contract::lifecycle`]; the rules between tasks (fair turns, shares, limits) are those of
-//! [`mod@queue`] and [`tasks`]. [`operations`] applies both, once for all databases; `sqlite` and
+//! `queue` and `tasks`. `operations` applies both, once for all databases; `sqlite` and
 //! `postgres` have none of their own. The store takes only validated input, never a raw request, and a
 //! changing method returns only after the change is synced to disk.
 

@@ -63,7 +63,7 @@ pub fn open_keys(url: &str) -> Result<Arc<dyn KeyStore>, OpenError> {
 /// Opens the webhooks of the store at `url`, like [`open_keys`].
 ///
 /// # Errors
-/// Those of [`open_keys`].
+/// As [`open_keys`].
 pub fn open_webhooks(url: &str) -> Result<Arc<dyn Webhooks>, OpenError> {
     driver(url)?.open_webhooks(url)
 }

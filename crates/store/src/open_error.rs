@@ -1,4 +1,5 @@
-//! Why a store cannot be opened.
+//! Why a store cannot be opened, in messages for operators that name the next step. Passwords of
+//! addresses never enter them.
 
 use std::error::Error;
 use std::fmt;

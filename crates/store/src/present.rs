@@ -125,7 +125,7 @@ mod tests {
         assert!(!now.is_over(u64::MAX, u64::MAX));
     }
 
-    /// Those of before the step by the earlier clock, those of after it by the present one.
+    /// Leases from before the step end by the earlier clock, later ones by the present one.
     #[test]
     fn a_step_neither_ends_nor_extends_a_lease() {
         for before_ms in [NOW - HOUR, NOW + 2 * HOUR, NOW + 1_000 * HOUR] {

@@ -13,7 +13,7 @@ use crate::StoreError;
 #[derive(Clone, Debug)]
 pub(crate) struct Query {
     pub(crate) text: Cow<'static, str>,
-    /// Those of `$1`, `$2` and so on.
+    /// The values of `$1`, `$2` and so on.
     pub(crate) values: Vec<Value>,
 }
 

@@ -194,7 +194,7 @@ impl NewTask {
 /// An `Idempotency-Key`, scoped to the project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Idempotency {
-    /// As sent.
+    /// The key as the client sent it.
     pub key: String,
     /// SHA-256 of the normalised request; a different request under the same key is refused.
     pub fingerprint: [u8; 32],
@@ -328,9 +328,9 @@ pub struct RetryAfter {
 /// Numbers of waiting and running tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// By model.
+    /// Numbers by model.
     pub models: BTreeMap<String, Count>,
-    /// By project.
+    /// Numbers by project.
     pub projects: BTreeMap<String, Count>,
     /// Age of the oldest waiting task of each model that has any, in milliseconds by the store's wall
     /// clock.
@@ -368,9 +368,9 @@ impl Counts {
 pub struct Count {
     /// Tasks that wait for references or for a worker.
     pub waiting: u64,
-    /// Of these, those whose references must be fetched.
+    /// Waiting tasks whose references must be fetched.
     pub unfetched: u64,
-    /// Of these, those whose references are being fetched.
+    /// Waiting tasks whose references are being fetched.
     pub fetching: u64,
     /// Running tasks.
     pub running: u64,

@@ -181,11 +181,11 @@ pub struct WorkerPlace {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WorkerPlaceState {
-    /// It does.
+    /// The place takes tasks.
     Available,
-    /// Not before a pause ends.
+    /// The place takes no task until a pause ends.
     Paused,
-    /// It failed too often: one task at a time tries it.
+    /// The place failed too often: it gets one task at a time, as a test.
     Quarantined,
 }
 

@@ -40,7 +40,7 @@ pub struct Record {
 /// fetches end with its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum References {
-    /// There are none, or all are stored.
+    /// The task has none, or all are stored.
     AtHand,
     /// They must be fetched.
     Wanted {

@@ -381,7 +381,7 @@ fn assert_times(task: &Task) {
     assert!(times.is_sorted(), "{times:?} of {}", task.id);
 }
 
-/// So many tasks that cost more than one of the first model.
+/// Limits a claim to `count` tasks that cost more than one of the first model.
 fn long_tasks(count: usize) -> LongTasks {
     LongTasks {
         cost_over: spec(MODELS[0]).cost(),

@@ -41,7 +41,7 @@ async fn settle(stores: &Site, done: impl IntoIterator<Item = crate::ChoreDone>)
     stores.chores.settle_chores(done).await.unwrap();
 }
 
-/// Not a millisecond less; the next holder knows the number of tries.
+/// The lease lasts to the millisecond, and the next holder gets the number of tries.
 pub async fn a_chore_is_leased_to_one_until_its_lease_runs_out(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     let files = leave_files(&first, 1).await;
@@ -92,7 +92,7 @@ pub async fn no_chore_is_handed_out_twice(harness: &impl Harness) {
     assert_eq!(taken, wanted);
 }
 
-/// Neither as done nor for a pause: its holder continues, and settles it.
+/// A stale answer neither completes nor postpones the chore: its holder goes on and settles it.
 pub async fn a_stale_settle_changes_no_chore(harness: &impl Harness) {
     let [late, other] = harness.open_both("store").await;
     let files = leave_files(&late, 1).await;
@@ -118,7 +118,7 @@ pub async fn a_stale_settle_changes_no_chore(harness: &impl Harness) {
     assert!(take_files(&late, 3, 700).await.is_empty(), "for good");
 }
 
-/// Not a millisecond early, and as often as requested.
+/// The chore is due again to the millisecond, as often as its holder asks.
 pub async fn a_chore_comes_again_after_its_pause(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     let files = leave_files(&first, 1).await;
@@ -179,7 +179,7 @@ pub async fn a_call_off_is_for_those_who_serve_its_model(harness: &impl Harness)
     assert_eq!(first.take_chores(any_call_off()).await, []);
 }
 
-/// There is always one, from the start, whatever else is due.
+/// A new store has one, which does not depend on other chores.
 pub async fn the_look_for_orphans_comes_again_and_again(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     leave_files(&first, 1).await;

@@ -15,7 +15,7 @@ use crate::{
 
 const YEAR_MS: u64 = 365 * 24 * 3_600_000;
 
-/// Not a millisecond early or late, by steady time.
+/// The lease ends to the millisecond by steady time.
 pub async fn a_lease_outlives_any_step_of_the_wall_clock(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -116,8 +116,9 @@ pub async fn clocks_that_disagree_change_nothing(harness: &impl Harness) {
     assert_eq!(task.expires_at_ms, Some(finished_ms + RETENTION_MS));
 }
 
-/// Of a store that is gone with its process: steady time begins anew, and the holder of the lease is gone. Of one that
-/// outlives it the lease lasts for its time, not a millisecond less, for the holder may be another process.
+/// An embedded store ends with its process: steady time starts again, and the holder of the lease
+/// is gone. In a store that outlives its processes the lease lasts for its full time, since the
+/// holder may be another process.
 pub async fn a_lease_of_an_earlier_process_is_over(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -161,7 +162,7 @@ pub async fn nothing_ends_by_a_clock_that_is_not_trusted(harness: &impl Harness)
     assert_eq!(phases, [Phase::Completed, Phase::Expired, Phase::Waiting]);
 }
 
-/// A tombstone stands for its time from the sweep that made it, however late that was.
+/// A tombstone's lifetime starts at the sweep that created it, even if that sweep was late.
 pub async fn a_late_sweep_expires_and_does_not_forget(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -229,7 +230,8 @@ pub async fn times_of_a_task_never_run_backwards(harness: &impl Harness) {
     }
 }
 
-/// Not from the time of a wrong clock; later tasks count from their own time.
+/// Tasks created by the wrong clock wait from the correction on; later ones count from their own
+/// time.
 pub async fn waiting_counts_from_the_correction_of_the_clock(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, created_ms) in [(1, 0), (2, NOW - 1), (3, NOW), (4, NOW + 500)] {
@@ -256,7 +258,8 @@ pub async fn waiting_counts_from_the_correction_of_the_clock(harness: &impl Harn
     }
 }
 
-/// Those that ended under the wrong clock, each once, for any batch size; clients see it.
+/// Each task that ended under the wrong clock is postponed once, for any batch size, and clients
+/// see the new expiry.
 pub async fn results_of_a_corrected_clock_are_kept_longer(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..7 {
@@ -318,7 +321,8 @@ pub async fn what_was_moved_out_of_the_past_is_moved_once(harness: &impl Harness
     }
 }
 
-/// Whichever process drew the ids: who follows the list must not miss a task that was accepted after those that it saw.
+/// This holds for ids that different processes draw: a client that follows the list must not miss a
+/// task that was accepted after the last one that it saw.
 pub async fn ids_of_a_project_sort_in_the_order_of_acceptance(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut seen = Vec::new();

@@ -121,7 +121,7 @@ pub async fn no_death_counts_against_a_task_that_runs_at_another_server(harness:
     stores.complete(&last[0]).await.unwrap();
 }
 
-/// Even if there is only one attempt.
+/// This holds even for a limit of one attempt.
 pub async fn a_last_attempt_with_company_is_forgiven(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 1..=2 {
@@ -214,7 +214,7 @@ pub async fn what_may_not_run_beside_others_is_not_claimable(harness: &impl Harn
     assert!(sees(&own, "worker").await && sees(&other, "worker").await);
 }
 
-/// Neither beside the worker's other tasks nor beside those of the same request.
+/// It is claimed neither beside the worker's other tasks nor beside those of the same request.
 pub async fn a_task_that_is_to_run_alone_ends_the_claim_that_comes_to_it(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;

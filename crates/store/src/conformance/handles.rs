@@ -11,12 +11,12 @@ use super::fixtures::{LEASE_MS, NOW, RETENTION_MS, fetching, id, task, with_imag
 use super::{Harness, Site};
 use crate::{FetchRequest, Fetched, Idempotency, Insertion, LeaseLost, NewTask};
 
-/// Each number once, on alternating handles.
+/// Yields each number once, on alternating handles.
 fn in_turn(sites: &[Site; 2], count: u64) -> impl Iterator<Item = (u64, Site)> {
     (0..count).zip(sites.iter().cycle().cloned())
 }
 
-/// The same request through both, over and over.
+/// Both handles send the same request repeatedly.
 pub async fn twins_on_two_handles_make_one_task(harness: &impl Harness) {
     let sites = harness.open_both("store").await;
     for round in 0..10 {
@@ -119,7 +119,7 @@ pub async fn a_submit_is_heard_on_another_handle(harness: &impl Harness) {
     assert_eq!(worker.take(1).await[0].task.id, id(2));
 }
 
-/// As soon as it is stored, and no longer than the run.
+/// The preview can be read as soon as it is stored, until the run ends.
 pub async fn a_preview_is_read_on_another_handle(harness: &impl Harness) {
     let [api, worker] = harness.open_both("store").await;
     api.submit(1, "one").await;

@@ -82,7 +82,7 @@ pub async fn a_key_is_found_by_its_hash_only(harness: &impl Harness) {
     );
 }
 
-/// Whoever tries; and never after another key, not even a revoked one.
+/// Any handle may try. None succeeds once the store has had a key, even a revoked one.
 pub async fn of_many_first_keys_one_is_added(harness: &impl Harness) {
     let sites = harness.open_both("store").await;
     let adds = (1..=16).zip(sites.iter().cycle().cloned());

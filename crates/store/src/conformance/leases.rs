@@ -41,7 +41,7 @@ pub async fn a_claim_marks_the_task_and_counts_the_attempt(harness: &impl Harnes
     assert!(stores.claim(5).await.is_empty());
 }
 
-/// Even for the same task.
+/// This includes claims of the same task.
 pub async fn tokens_grow_with_every_claim(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut last = 0;
@@ -167,7 +167,7 @@ pub async fn projects_take_turns_when_nothing_runs(harness: &impl Harness) {
     assert_eq!(stores.claim_one().await.task.project, "single");
 }
 
-/// Whatever was claimed and returned before.
+/// Earlier claims and returns do not change this order.
 pub async fn within_a_project_the_oldest_is_first(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..10 {
@@ -237,7 +237,8 @@ pub async fn progress_never_falls_and_a_renewal_never_completes(harness: &impl H
     assert_eq!((again.progress, again.started_at_ms), (99, Some(NOW)));
 }
 
-/// After the task went to another worker, was returned, or never belonged to this one.
+/// The token is stale once the task went to another worker or was returned, or if it never belonged
+/// to this worker.
 pub async fn a_stale_token_changes_nothing(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;

@@ -13,7 +13,7 @@ use crate::{Attempt, Changes, EndedRequest, Glance, Renewal, TaskChange};
 /// Only a failing case waits this long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Status and progress of these tasks.
+/// Reads status and progress of these tasks.
 async fn glance(site: &Site, numbers: &[u64]) -> Vec<Option<(Status, u8)>> {
     let ids: Vec<TaskId> = numbers.iter().copied().map(id).collect();
     let glances = site.tasks.glance(&ids).await.unwrap();
@@ -32,7 +32,7 @@ fn report(progress: u8) -> Renewal {
     }
 }
 
-/// As for polls, in the requested order; expired or deleted ones have none.
+/// The answers are those of polls, in the requested order; expired and deleted tasks have none.
 pub async fn glances_are_told_of_several_tasks_at_once(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     for number in 1..=4 {
@@ -65,7 +65,7 @@ pub async fn glances_are_told_of_several_tasks_at_once(harness: &impl Harness) {
     assert!(first.tasks.glance(&[]).await.unwrap().is_empty());
 }
 
-/// All waiting and running ones; none of another project.
+/// The answer has all waiting and running tasks of the project, and no others.
 pub async fn unfinished_tasks_of_a_project_are_told_by_creation(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     first.submit(1, "one").await;
@@ -118,8 +118,8 @@ pub async fn unfinished_tasks_of_a_project_are_told_by_creation(harness: &impl H
     assert!(unfinished("three").await.is_empty());
 }
 
-/// In the order of their ends, only the last ones if there are many, and all after a step back of
-/// the clock.
+/// Tasks come in the order of their ends. If there are many, only the last ones are returned; after
+/// a step back of the clock, all.
 pub async fn ended_tasks_are_told_since_a_time(harness: &impl Harness) {
     let [first, second] = harness.open_both("store").await;
     for number in 1..=5 {
@@ -185,7 +185,7 @@ async fn heard(changes: &mut Changes, number: u64, what: &str) {
     assert!(told.is_ok(), "not heard of {what}");
 }
 
-/// By all followers of any handle, whoever makes the change; and then it can be read.
+/// All followers on all handles receive the change, and can read it then.
 pub async fn changes_are_heard_on_every_handle(harness: &impl Harness) {
     let [api, worker] = harness.open_both("store").await;
     let follow = |site: &Site| site.tasks.changes();

@@ -38,7 +38,7 @@ fn completed(tasks: u64, engine_ms: u64) -> Tally {
     }
 }
 
-/// Whoever ends it, and however often: a repeated or late finish adds nothing.
+/// A repeated or late finish adds nothing.
 pub async fn an_ended_task_is_counted_once(harness: &impl Harness) {
     let [api, site] = harness.open_both("store").await;
     for number in 1..=5 {
@@ -85,7 +85,7 @@ pub async fn an_ended_task_is_counted_once(harness: &impl Harness) {
     }
 }
 
-/// Even over a restart.
+/// The sums also survive a restart.
 pub async fn sums_outlive_their_tasks(harness: &impl Harness) {
     let site = harness.open("store").await;
     site.submit(1, "one").await;
@@ -105,7 +105,7 @@ pub async fn sums_outlive_their_tasks(harness: &impl Harness) {
     assert_eq!(all(&site).await, wanted);
 }
 
-/// By the day on which a task ends, in UTC.
+/// The day is that of the end, in UTC.
 pub async fn sums_are_told_by_day_project_and_model(harness: &impl Harness) {
     let site = harness.open("store").await;
     site.submit_all([
@@ -150,7 +150,8 @@ pub async fn sums_are_told_by_day_project_and_model(harness: &impl Harness) {
     assert!(tallies(&site, nobody).await.is_empty());
 }
 
-/// With their author, newest first, on every handle; a change that does not happen has no entry.
+/// Entries name their author and come newest first on every handle. A change that fails leaves no
+/// entry.
 pub async fn changes_of_keys_are_logged(harness: &impl Harness) {
     let [here, there] = harness.open_both("store").await;
     let (first, second) = (actor("alice"), actor("bob \u{1f511}"));
@@ -206,7 +207,7 @@ pub async fn changes_of_keys_are_logged(harness: &impl Harness) {
     assert_eq!((log.len(), &*log[0].project), (4, "two"));
 }
 
-/// Waiting tasks by model, running tasks with their progress, and recent ends.
+/// The overview has waiting tasks by model, running tasks with their progress, and recent ends.
 pub async fn an_overview_shows_what_waits_and_runs(harness: &impl Harness) {
     let [api, site] = harness.open_both("store").await;
     let empty = api.operations.overview().await.unwrap();

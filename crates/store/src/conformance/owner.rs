@@ -9,7 +9,7 @@ use crate::{
     Attempt, Cancellation, Chore, Deletion, Idempotency, Insertion, LeaseLost, StoreError, Swept,
 };
 
-/// Waiting or running, it fails immediately; finished, it stays unchanged.
+/// A waiting or running task fails immediately; a finished one stays unchanged.
 pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -44,7 +44,7 @@ pub async fn a_cancel_is_final_and_withdraws_the_lease(harness: &impl Harness) {
     assert!(matches!(unknown.await.unwrap(), Cancellation::NotFound));
 }
 
-/// Raced repeatedly: one terminal state, and both sides know which.
+/// Races both repeatedly: there is one terminal state, and both callers learn which.
 pub async fn of_a_cancel_and_a_finish_exactly_one_wins(harness: &impl Harness) {
     let [stores, racer] = harness.open_both("store").await;
     for number in 0..40 {
@@ -73,7 +73,8 @@ pub async fn of_a_cancel_and_a_finish_exactly_one_wins(harness: &impl Harness) {
     }
 }
 
-/// In any phase; its idempotency key becomes free, its worker is notified.
+/// A task can be deleted in any phase. Its idempotency key becomes free, and its worker is
+/// notified.
 pub async fn a_delete_removes_task_key_and_lease(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut new = task(1, "one");
@@ -155,7 +156,7 @@ pub async fn deleted_files_are_remembered_until_they_are_removed(harness: &impl 
     assert_eq!(stores.files_due().await, [""; 0]);
 }
 
-/// As if the task did not exist.
+/// The answer is that of a task that does not exist.
 pub async fn another_project_can_neither_cancel_nor_delete(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;

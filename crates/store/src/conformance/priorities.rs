@@ -36,7 +36,7 @@ async fn order(stores: &Site, count: usize, size: usize) -> Vec<Claim> {
     order
 }
 
-/// Also over models that are claimed together; within a priority the oldest is first.
+/// This holds over models that are claimed together; within a priority the oldest task is first.
 pub async fn within_a_project_higher_classes_are_first(harness: &impl Harness) {
     for (name, size) in [("together", 9), ("apart", 1)] {
         let stores = harness.open(name).await;
@@ -71,7 +71,7 @@ pub async fn classes_change_nothing_between_projects(harness: &impl Harness) {
     assert_eq!(turns[0], turns[1]);
 }
 
-/// However the store reads its queue.
+/// Reading the queue in parts must not change the order.
 pub async fn a_claim_of_many_takes_the_classes_in_order(harness: &impl Harness) {
     let mut orders = Vec::new();
     for (name, size) in [("together", 60), ("apart", 1)] {
@@ -125,7 +125,7 @@ pub async fn references_of_higher_classes_are_fetched_first(harness: &impl Harne
     assert_eq!(order, [2, 3].map(id));
 }
 
-/// Those of another project stay as they are.
+/// Positions of other projects stay as they are.
 pub async fn queue_positions_follow_the_classes(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, priority) in (0..).zip([Normal, Low, Normal, High]) {
@@ -138,7 +138,7 @@ pub async fn queue_positions_follow_the_classes(harness: &impl Harness) {
     assert_eq!(ids(&order(&stores, 4, 1).await), [2, 3, 0, 1].map(id));
 }
 
-/// With the tasks.
+/// The priorities are stored with the tasks.
 pub async fn classes_outlive_a_restart(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let classes = [Low, Normal, High];

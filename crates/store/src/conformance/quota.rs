@@ -15,8 +15,8 @@ fn with_image(number: u64) -> NewTask {
     with_images(number, "one", 1)
 }
 
-/// References by an allowance until their size is known, results by their bytes, texts by their
-/// length; all of it is released with the task.
+/// References count with an allowance until their size is known, results by their bytes, texts by
+/// their length. A deletion releases all of it.
 pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.tasks.insert(with_image(1)).await.unwrap();
@@ -60,7 +60,7 @@ pub async fn what_a_task_takes_is_counted_until_it_is_gone(harness: &impl Harnes
     assert_eq!(usage(&stores, "one").await, Usage::default());
 }
 
-/// At the limit, beyond it, and again after a delete; other projects are unaffected.
+/// Checks a submit at the limit, beyond it, and after a delete; other projects are unaffected.
 pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let bounded = |number, project: &str, bounds| {
@@ -125,7 +125,7 @@ pub async fn what_a_project_stores_is_bounded(harness: &impl Harness) {
     assert_eq!(refusal(bounded(5, "one", two_tasks).await), None);
 }
 
-/// Only those that no worker has claimed yet, oldest first, and only if there is a limit.
+/// Fails only tasks that no worker has claimed yet, oldest first, and only if there is a limit.
 pub async fn a_task_that_waits_too_long_expires(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [0, 1, 5_000] {
@@ -152,7 +152,7 @@ pub async fn a_task_that_waits_too_long_expires(harness: &impl Harness) {
     assert_eq!(waiting.map(|claim| claim.task.id), [id(0), id(5_000)]);
 }
 
-/// After an outage the runs have a moment for overdue renewals.
+/// After an outage of the store, running tasks get time for their overdue renewals.
 pub async fn a_sweep_may_spare_the_leases(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -165,8 +165,8 @@ pub async fn a_sweep_may_spare_the_leases(harness: &impl Harness) {
     assert_eq!(stores.sweep(EXPIRY).await.requeued, 1);
 }
 
-/// An ended task loses the addresses of its references, unless a final may need them; what it was
-/// made from can still be told until it expires.
+/// An ended task loses the URLs of its references, unless a final may need them. Their kinds and
+/// number stay until it expires.
 pub async fn an_ended_task_keeps_no_addresses(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut draft = with_image(2);

@@ -30,7 +30,8 @@ async fn page(
     )
 }
 
-/// Every task of the project exactly once, none of another's, including equal times.
+/// The pages have every task of the project exactly once, and none of another project, even with
+/// equal creation times.
 pub async fn pages_join_to_the_whole_list_in_both_orders(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut own = Vec::new();
@@ -124,7 +125,7 @@ pub async fn a_deleted_cursor_still_has_its_place(harness: &impl Harness) {
     assert_eq!(down, (vec![id(1)], true));
 }
 
-/// They answer 410 by id, and appear in no list.
+/// Expired tasks answer 410 by id, and appear in no list.
 pub async fn expired_tasks_are_not_listed(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..4 {
@@ -140,7 +141,7 @@ pub async fn expired_tasks_are_not_listed(harness: &impl Harness) {
 
 /// Waiting, of these to be fetched and being fetched, and running.
 type Counted = (u64, [u64; 2], u64);
-/// Of the oldest task that waits for each of [`MODELS`].
+/// Ages of the oldest waiting task of each of [`MODELS`].
 type Ages = [Option<u64>; 2];
 
 /// The counts of [`MODELS`] and of the projects `one` and `two`.
@@ -164,8 +165,8 @@ fn counted(models: [Counted; 2], projects: [Counted; 2], oldest: Ages) -> Counts
     }
 }
 
-/// Waiting (also by what for) and running tasks by model and by project; the age of the oldest that waits for each
-/// model, by the store's clock.
+/// Counts waiting tasks (and those whose references are missing or being fetched) and running ones,
+/// by model and by project; and the age of each model's oldest waiting task, by the store's clock.
 pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Harness) {
     let [stores, other] = harness.open_both("store").await;
     assert_eq!(stores.tasks.counts().await.unwrap(), Counts::default());
@@ -227,7 +228,8 @@ pub async fn unfinished_tasks_are_counted_by_model_and_project(harness: &impl Ha
     assert_eq!(other.tasks.counts().await.unwrap(), Counts::default());
 }
 
-/// In the requested order, each as if requested alone; unknown and running ones have none.
+/// The answers are in the requested order, each as if requested alone; unknown and running tasks
+/// have none.
 pub async fn positions_are_told_of_several_tasks_at_once(harness: &impl Harness) {
     let [stores, other] = harness.open_both("store").await;
     for number in 1..=4 {

@@ -119,7 +119,7 @@ pub async fn a_fetch_given_back_is_taken_again_after_its_pause(harness: &impl Ha
     assert_eq!((numbers(&again), again[0].tries), (vec![id(1)], 2));
 }
 
-/// It is durable; fetches in progress are repeated.
+/// A completed fetch is durable; fetches in progress are repeated.
 pub async fn what_is_at_hand_is_not_fetched_again_after_a_restart(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores
@@ -170,7 +170,7 @@ pub async fn lost_references_are_fetched_again(harness: &impl Harness) {
     assert_eq!(stores.claim(9).await.len(), 2);
 }
 
-/// Nobody needs them then; those of a completed draft still serve its final.
+/// An ended task does not need its references; those of a completed draft are kept for its final.
 pub async fn references_are_swept_when_their_task_has_ended(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut draft = with_images(3, "one", 1);

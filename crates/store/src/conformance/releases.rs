@@ -17,7 +17,7 @@ fn with_ticket(ticket: &str) -> Renewal {
     }
 }
 
-/// Over releases, lost leases and restarts; a stale attempt leaves nothing.
+/// The ticket survives releases, lost leases and restarts; a stale attempt leaves none.
 pub async fn a_ticket_is_given_to_later_attempts_until_the_end(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -44,7 +44,8 @@ pub async fn a_ticket_is_given_to_later_attempts_until_the_end(harness: &impl Ha
     assert_eq!(stores.claim_one().await.ticket, None, "another task");
 }
 
-/// However it ended, until somebody reports the cancel; a result leaves nothing.
+/// The job of a task that ended in any other way stays listed until its cancel is reported; a task
+/// with a result leaves none.
 pub async fn the_job_of_a_task_without_a_result_is_called_off(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let mut claims = Vec::new();
@@ -103,7 +104,7 @@ pub async fn the_job_of_a_task_without_a_result_is_called_off(harness: &impl Har
     assert_eq!(stores.call_offs_due().await, wanted(&[2, 4]));
 }
 
-/// Each run shows its own; an ended one shows nothing.
+/// Each run shows its own preview; an ended one shows none.
 pub async fn a_preview_is_shown_while_its_lease_lasts(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -172,7 +173,8 @@ pub async fn a_release_may_count_the_attempt(harness: &impl Harness) {
     }
 }
 
-/// Over renewals without any, the end and a restart; a later attempt's replace them.
+/// They survive renewals without warnings, the end of the task and a restart; those of a later
+/// attempt replace them.
 pub async fn warnings_stay_with_their_task(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -203,7 +205,7 @@ pub async fn warnings_stay_with_their_task(harness: &impl Harness) {
     assert_eq!(stores.task("one", 1).await.warnings, last);
 }
 
-/// Over lost leases, the end and restarts; a task without one has none.
+/// The trace survives lost leases, the end of the task and restarts.
 pub async fn a_trace_stays_with_its_task(harness: &impl Harness) {
     let text = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     let trace = Some(text.parse().unwrap());

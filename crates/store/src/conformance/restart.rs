@@ -7,7 +7,7 @@ use super::bench::Bench;
 use super::fixtures::{EXPIRY, NOW, RETENTION_MS, artifact, id, task};
 use crate::{Idempotency, Insertion, NewTask};
 
-/// Tasks in every phase, unchanged. (Running ones may be waiting again.)
+/// Tasks in every phase are unchanged. (Running ones may be waiting again.)
 pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..6 {
@@ -52,7 +52,7 @@ pub async fn everything_acknowledged_is_there_after_a_restart(harness: &impl Har
     assert_eq!(order, [id(3), id(4), id(5)]);
 }
 
-/// Even if the task with the largest token is gone.
+/// This holds even if the task with the largest token is gone.
 pub async fn tokens_go_on_growing_after_a_restart(harness: &impl Harness) {
     let mut last = 0;
     for number in 0..4 {
@@ -65,7 +65,7 @@ pub async fn tokens_go_on_growing_after_a_restart(harness: &impl Harness) {
     }
 }
 
-/// With its task.
+/// The key stays bound to its task.
 pub async fn an_idempotency_key_outlives_a_restart(harness: &impl Harness) {
     let key = Idempotency {
         key: "key".to_owned(),

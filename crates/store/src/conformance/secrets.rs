@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::Harness;
 use crate::SecretKey;
 
-/// Whoever asks first, and whatever the others offer.
+/// The first offered key wins.
 pub async fn two_handles_share_one_signing_key(harness: &impl Harness) {
     let sites = harness.open_both("store").await;
     let asks = (0..16).zip(sites.iter().cycle().cloned());
@@ -43,7 +43,7 @@ pub async fn a_signing_key_outlives_a_restart(harness: &impl Harness) {
     assert_eq!(ask("another", 3).await, SecretKey([3; 32]));
 }
 
-/// Every handle sees the new one, also after a restart.
+/// Every handle sees the new key, also after a restart.
 pub async fn a_replaced_signing_key_is_seen_on_every_handle(harness: &impl Harness) {
     let [site, other] = harness.open_both("store").await;
     let first = site.secrets.keep_signing_key(SecretKey([1; 32])).await;

@@ -52,7 +52,7 @@ pub async fn a_submitted_task_is_read_back_whole(harness: &impl Harness) {
     }
 }
 
-/// Neither is found.
+/// Both are answered as missing.
 pub async fn unknown_and_foreign_ids_are_alike(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -108,7 +108,7 @@ pub async fn an_idempotency_key_belongs_to_one_request_and_one_project(harness: 
     }
 }
 
-/// Like an insert, and without one.
+/// The answer is that of a repeated insert, without inserting.
 pub async fn a_twin_is_found_while_its_key_is_bound(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let twin = |number, project, fingerprint| with_key(task(number, project), "key", fingerprint);
@@ -130,8 +130,7 @@ pub async fn a_twin_is_found_while_its_key_is_bound(harness: &impl Harness) {
     assert_eq!(find_twin(&stores, &twin(2, "one", 1)).await, None);
 }
 
-/// Bound until a sweep after its time, and not freed in any other way: the clock may be wrong when
-/// a task is inserted.
+/// Only a sweep frees an expired key, since the clock may be wrong when a task is inserted.
 pub async fn an_idempotency_key_is_freed_by_a_sweep_after_its_time(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let same = |number| with_key(task(number, "one"), "key", 1);
@@ -188,7 +187,7 @@ fn bounded(number: u64, project: &str, waiting_max: u64, project_unfinished_max:
     }
 }
 
-/// However many are due; each sweep reports whether another should follow immediately.
+/// Each sweep reports whether another should follow immediately.
 pub async fn due_idempotency_keys_are_freed_batch_after_batch(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let key = |number: u64| format!("key-{}", number % 10);
@@ -208,7 +207,7 @@ pub async fn due_idempotency_keys_are_freed_batch_after_batch(harness: &impl Har
     }
 }
 
-/// At the limit, one more, and again after a claim.
+/// Checks a submit at the limit, one more, and one after a claim.
 pub async fn the_queue_is_bounded_at_its_limit(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for (number, project) in [(1, "one"), (2, "two"), (3, "one")] {
@@ -311,7 +310,8 @@ pub async fn a_full_queue_still_replays(harness: &impl Harness) {
     assert!(matches!(reused, Insertion::KeyReused), "{reused:?}");
 }
 
-/// The bad request fails, in another project than that of the task with its id; others, which may share its transaction, do not.
+/// The bad request, with the id of a task of another project, fails; others, which may share its
+/// transaction, do not.
 pub async fn a_duplicate_id_fails_alone(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(7, "one").await;

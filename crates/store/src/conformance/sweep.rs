@@ -7,7 +7,7 @@ use super::bench::Bench;
 use super::fixtures::{LEASE_MS, NOW, RETENTION_MS, artifact, files, id, renewal, sweep_at, task};
 use crate::{Attempt, Claim, Idempotency, Insertion, NewTask, SweepRequest, Swept};
 
-/// Not a millisecond early.
+/// The lease ends to the millisecond.
 pub async fn an_expired_lease_goes_back_to_its_old_place(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in [1, 2] {
@@ -32,7 +32,7 @@ pub async fn an_expired_lease_goes_back_to_its_old_place(harness: &impl Harness)
     assert_eq!((again.id, again.attempt, again.progress), (id(1), 2, 30));
 }
 
-/// After `attempts_max` workers were lost.
+/// This happens after `attempts_max` workers were lost.
 pub async fn the_last_attempt_fails_with_worker_lost(harness: &impl Harness) {
     let stores = harness.open("store").await;
     stores.submit(1, "one").await;
@@ -56,7 +56,7 @@ pub async fn the_last_attempt_fails_with_worker_lost(harness: &impl Harness) {
     assert!(stores.claim(1).await.is_empty());
 }
 
-/// First the files, much later the tombstone; idempotency keys by their own time.
+/// The files expire first, the tombstone much later; idempotency keys have their own time.
 pub async fn results_expire_then_vanish(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let key = Idempotency {

@@ -49,7 +49,8 @@ pub async fn turns_are_weighted_by_cost(harness: &impl Harness) {
     assert_eq!(order[..3], ["heavy", "light", "light"], "{order:?}");
 }
 
-/// However the store reads its queue: one claim of many takes the same tasks as many claims of one.
+/// One claim of many tasks takes the same ones as many claims of one, even if the store reads its
+/// queue in parts.
 pub async fn a_claim_of_many_keeps_all_turns(harness: &impl Harness) {
     let mut orders = Vec::new();
     for (name, size) in [("together", 60), ("apart", 1)] {
@@ -96,7 +97,7 @@ pub async fn a_project_has_a_share_of_each_worker(harness: &impl Harness) {
     assert_eq!((claimed.len(), of_one.count()), (8, 4));
 }
 
-/// Whatever the turns are: a free slot remains for waiting projects.
+/// The turns do not matter: a free slot remains for waiting projects.
 pub async fn a_project_leaves_a_slot_where_others_wait(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..6 {
@@ -139,7 +140,7 @@ pub async fn a_bound_on_a_project_s_slots_holds_also_when_it_is_alone(harness: &
     assert_eq!(late[0].task.project, "late");
 }
 
-/// Also of one that has had far more than its turn.
+/// This includes a project that has had far more than its turn.
 pub async fn a_claim_passes_over_every_project_at_its_share(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let debt = lasting(0, "late", 15, 1080);
@@ -241,7 +242,7 @@ pub async fn long_tasks_of_a_claim_are_limited(harness: &impl Harness) {
     assert_eq!(claim_with_long(&stores, 9, 2).await, [2, 3]);
 }
 
-/// However many projects are passed over for it, before a claim and within one.
+/// Any number of projects may be passed over for it, before a claim and within one.
 pub async fn short_tasks_are_found_behind_any_number_of_long_ones(harness: &impl Harness) {
     let stores = harness.open("store").await;
     for number in 0..40 {
@@ -281,8 +282,8 @@ pub async fn a_task_with_a_ticket_is_never_held_back_as_long(harness: &impl Harn
     assert_eq!(claim_with_long(&stores, 1, 0).await, [0]);
 }
 
-/// Over projects and models that are claimed together; only while a task waits for its first
-/// worker. A task whose references are in transit delays nobody.
+/// Positions cover projects and models that are claimed together. Only a task that waits for its
+/// first worker has one, and a task whose references are in transit delays nobody.
 pub async fn queue_positions_foretell_the_starts(harness: &impl Harness) {
     let stores = harness.open("store").await;
     let tasks = [

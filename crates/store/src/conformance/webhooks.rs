@@ -112,7 +112,8 @@ fn with_callback(number: u64, project: &str, webhook: &str) -> NewTask {
     }
 }
 
-/// Whether it completes, fails or is cancelled; once, and to no other project.
+/// A completed, failed or cancelled task gives one delivery to each webhook of its project, and
+/// none to others.
 pub async fn the_end_of_a_task_is_due_at_every_webhook_of_its_project(harness: &impl Harness) {
     let site = harness.open("store").await;
     for (number, project) in [(1, "one"), (2, "one"), (3, "two")] {
@@ -136,7 +137,8 @@ pub async fn the_end_of_a_task_is_due_at_every_webhook_of_its_project(harness: &
     assert_eq!(take(&site).await.len(), 2, "an expiry is no event");
 }
 
-/// Not before, even if the task is deleted; the callback's project also has its own webhooks.
+/// The callback is not due before the end, even if the task is deleted. The project's own webhooks
+/// get deliveries as well.
 pub async fn a_callback_is_due_when_its_task_ends(harness: &impl Harness) {
     let site = harness.open("store").await;
     assert!(add(&site, of_callbacks(1, "one")).await);
@@ -162,7 +164,7 @@ pub async fn a_callback_is_due_when_its_task_ends(harness: &impl Harness) {
     assert_eq!(take_one(&site).await.task, Some(id(2)));
 }
 
-/// Even between two processes; a settlement after another lease changes nothing.
+/// This holds between two processes; a settlement after another lease changes nothing.
 pub async fn a_delivery_is_leased_to_one_and_settled_once(harness: &impl Harness) {
     let [site, second] = harness.open_both("store").await;
     add(&site, webhook(1, "one")).await;
@@ -196,7 +198,8 @@ pub async fn a_delivery_is_leased_to_one_and_settled_once(harness: &impl Harness
     assert_eq!((last.at_ms, last.answer), (NOW + LEASE_MS, Ok(204)));
 }
 
-/// By the store's clock, until it is given up; and again when an operator asks for it.
+/// The pause is by the store's clock. The delivery comes again until it is given up, and when an
+/// operator asks for it.
 pub async fn a_delivery_comes_again_after_its_pause(harness: &impl Harness) {
     let site = harness.open("store").await;
     add(&site, webhook(1, "one")).await;
@@ -251,7 +254,7 @@ pub async fn a_webhook_has_a_bounded_share_of_deliveries(harness: &impl Harness)
     assert_eq!(take_up_to(&second, 100, 4).await.len(), 1);
 }
 
-/// It gets no more events; one for callbacks continues, since other receivers still exist.
+/// The webhook gets no more events; one for callbacks continues, since other receivers still exist.
 pub async fn a_webhook_whose_receiver_is_gone_is_disabled(harness: &impl Harness) {
     let site = harness.open("store").await;
     add(&site, webhook(1, "one")).await;
@@ -300,7 +303,7 @@ pub async fn a_replaced_secret_signs_for_a_while(harness: &impl Harness) {
     assert_eq!(take_one(&site).await.secrets, [new]);
 }
 
-/// With secrets, pauses and deliveries, until it is removed.
+/// A webhook survives with its secrets, pauses and deliveries, until it is removed.
 pub async fn webhooks_and_deliveries_outlive_a_restart(harness: &impl Harness) {
     let site = harness.open("store").await;
     let rotated = Webhook {
@@ -390,7 +393,7 @@ pub async fn p08_the_pending_deliveries_of_a_webhook_are_bounded(harness: &impl 
     assert_eq!(kept[0], newest[0]);
 }
 
-/// Its receiver keeps failing, or the service has no room for it now.
+/// Its receiver keeps failing, or the service has no capacity for it now.
 pub async fn a_delivery_that_is_postponed_costs_no_attempt(harness: &impl Harness) {
     let site = harness.open("store").await;
     add(&site, webhook(1, "one")).await;

@@ -70,7 +70,7 @@ async fn served(site: &Site) -> Vec<String> {
     served.into_iter().collect()
 }
 
-/// Whole, in the order of their ids, with the age of the announcement.
+/// Announcements are complete, in the order of their ids, with their age.
 pub async fn a_worker_is_seen_on_another_handle(harness: &impl Harness) {
     let [here, there] = harness.open_both("store").await;
     assert!(living(&there).await.is_empty() && served(&there).await.is_empty());
@@ -93,7 +93,8 @@ pub async fn a_worker_is_seen_on_another_handle(harness: &impl Harness) {
     assert_eq!(served(&here).await, ["two"], "nobody can run the other");
 }
 
-/// By the store's clock, to the millisecond; a renewal counts from its own time.
+/// The announcement ends by the store's clock, to the millisecond; a renewal counts from its own
+/// time.
 pub async fn an_announcement_ends_unless_it_is_renewed(harness: &impl Harness) {
     let [here, there] = harness.open_both("store").await;
     announce(&here, &worker("lasting", &["one"])).await;
@@ -110,7 +111,7 @@ pub async fn an_announcement_ends_unless_it_is_renewed(harness: &impl Harness) {
     }
 }
 
-/// Even after a step of the wall clock: an announcement lasts for its full time.
+/// An announcement lasts for its full time even after a step of the wall clock.
 pub async fn an_announcement_outlives_a_step_of_the_wall_clock(harness: &impl Harness) {
     let site = harness.open("store").await;
     announce(&site, &worker("one", &["one"])).await;
@@ -122,7 +123,8 @@ pub async fn an_announcement_outlives_a_step_of_the_wall_clock(harness: &impl Ha
     assert!(ids(&site).await.is_empty());
 }
 
-/// On every handle; withdrawing again, or withdrawing an unknown worker, does nothing.
+/// The worker is gone on every handle. Withdrawing it again, or withdrawing an unknown worker, does
+/// nothing.
 pub async fn a_withdrawn_worker_is_gone_at_once(harness: &impl Harness) {
     let [here, there] = harness.open_both("store").await;
     announce(&here, &worker("one", &["one"])).await;
@@ -136,7 +138,7 @@ pub async fn a_withdrawn_worker_is_gone_at_once(harness: &impl Harness) {
     assert_eq!(ids(&there).await, ["one", "two"]);
 }
 
-/// It is listed until it ends, and serves nothing.
+/// A draining worker is listed until it ends, and serves nothing.
 pub async fn a_draining_worker_serves_no_model(harness: &impl Harness) {
     let [here, there] = harness.open_both("store").await;
     announce(&here, &worker("one", &["one"])).await;
@@ -149,7 +151,7 @@ pub async fn a_draining_worker_serves_no_model(harness: &impl Harness) {
     assert!(served(&there).await.is_empty());
 }
 
-/// By the worker names in the leases; an ended lease no longer counts.
+/// Tasks are counted by the worker names in the leases; an ended lease no longer counts.
 pub async fn the_tasks_of_a_worker_are_counted(harness: &impl Harness) {
     let [api, site] = harness.open_both("store").await;
     for number in 1..=3 {

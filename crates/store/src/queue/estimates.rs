@@ -51,9 +51,9 @@ pub(crate) struct QueueEstimates {
 #[derive(Debug, Default)]
 struct Positions {
     ahead: HashMap<TaskId, u64>,
-    /// Number of waiting tasks at that time.
+    /// Number of waiting tasks at the time of the calculation.
     waiting: usize,
-    /// That time, by the store's steady clock.
+    /// Time of the calculation, by the store's steady clock.
     made: Duration,
 }
 

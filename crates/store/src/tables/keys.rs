@@ -66,7 +66,7 @@ pub(crate) fn insert(stored: &ApiKey) -> Query {
     insert_where(stored, "1 = 1")
 }
 
-/// The same if `condition` holds, whose values follow those of the key.
+/// Adds a key if `condition` holds; the values of the condition follow those of the key.
 fn insert_where(stored: &ApiKey, condition: &str) -> Query {
     let key = &stored.key;
     let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();

@@ -1,4 +1,5 @@
-//! Tables that both databases have in the same form: their statements and rows, once.
+//! Tables that both databases have in the same form: their statements and rows, once, and the changes
+//! that consist of statements alone. No rules about tasks: those are in [`crate::operations`].
 
 pub(crate) mod chores;
 pub(crate) mod copied;

@@ -259,7 +259,7 @@ impl Board {
         times.sum::<f64>() / works.len().max(1) as f64 / self.slots.max(1) as f64
     }
 
-    /// Milliseconds per cost unit of a model: as measured, or as the progress of its first tasks says.
+    /// Milliseconds per cost unit of a model: measured, or predicted from the progress of its first tasks.
     fn rate(&self, model: &str) -> f64 {
         if let Some(measured) = self.ms_per_cost.get(model) {
             return *measured;
@@ -352,7 +352,7 @@ impl RunningTask {
         }
     }
 
-    /// Its total milliseconds, by its progress.
+    /// Predicted duration of the whole run in milliseconds, by its progress.
     fn whole_ms(&self) -> Option<f64> {
         let (percent, at) = self.progress;
         let until_ms = at.saturating_sub(self.since).as_secs_f64() * 1000.0;
