@@ -32,6 +32,8 @@ pub(crate) fn clip(
     let size = spec
         .render_size()
         .ok_or_else(|| unsupported("a shape that follows an image"))?;
+    // With "auto" the length depends on words and pictures only, so that a draft and its final are
+    // equally long.
     let seconds = match spec.seconds {
         Seconds::Fixed(seconds) => seconds,
         Seconds::Auto => seconds(&spec.prompt, materials.images.len()),

@@ -39,7 +39,7 @@ pub(crate) struct Film<'a> {
     pub(crate) clip: Clip,
     pub(crate) reel: Reel,
     sets: Vec<Slot<Set>>,
-    /// Its source material.
+    /// The source material it paints from.
     pub(crate) ground: Ground<'a>,
     old_letters: Slot<OldLetters>,
     letters: Letters<'a>,
@@ -383,7 +383,7 @@ impl<'a> Film<'a> {
     }
 }
 
-/// Captions and mark of a clip, as far as its options want them.
+/// Captions and mark of a clip, each only if the options enable it.
 #[derive(Debug)]
 struct Letters<'a> {
     options: &'a Options,

@@ -98,6 +98,7 @@ fn longest(
     words: &Words,
     right: impl Fn(usize) -> bool,
 ) -> Option<(Entry, usize)> {
+    // In scripts without spaces a token is one character, so that phrases have more of them.
     let longest = PHRASE_MAX.max(if tokens[at].unspaced { 8 } else { 0 });
     let longest = longest.min(tokens.len() - at);
     // Longest first: "fire engine" before "fire".

@@ -256,7 +256,7 @@ fn reach(span: Span, column: impl Fn(f32) -> f32) -> (usize, usize) {
 struct Span {
     /// The first texel.
     from: usize,
-    /// Behind the last texel.
+    /// Index after the last texel.
     to: usize,
     /// Whether all of it is opaque.
     solid: bool,

@@ -417,6 +417,7 @@ impl Street {
     fn road(&self, stage: &mut Stage<'_>, wet: bool) {
         let (unit, palette) = (stage.unit, stage.palette);
         let asphalt = palette.lit(Rgb::hex(0x5a_5f6c), 0.08);
+        // Snow is cleared from roads sooner than from pavements.
         let asphalt = whitened(stage, asphalt, 0.35);
         // How much of the mirror asphalt covers: wet streets reflect most, by night even dry ones a
         // little.

@@ -23,6 +23,7 @@ const HARMONIES: [[u32; 5]; 6] = [
 
 pub(super) fn dream(stage: &mut Stage<'_>) {
     let (unit, width, height, palette) = (stage.unit, stage.width, stage.height, stage.palette);
+    // A mood fixes the harmony; the random number is drawn only without one.
     let pick = match stage.reading.mood {
         Some(Mood::Sad) => 5,
         Some(Mood::Dreamy) => 4,
@@ -145,6 +146,7 @@ fn ribbon(stage: &mut Stage<'_>, index: usize, ink: Rgb, pale: Rgb) {
     let tilt = stage.rng.signed() * 0.12;
     let middle = stage.width * 0.5;
     let wave = unit * (0.14 - 0.015 * index as f32);
+    // Neighbouring bands flow in opposite directions.
     let side = if index.is_multiple_of(2) { 1.0 } else { -1.0 };
     let drift = unit * (0.06 + 0.06 * near) * side;
     let heave = Heave {

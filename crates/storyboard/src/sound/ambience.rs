@@ -222,6 +222,8 @@ impl Ambience {
             }
         }
         let t = at as f32 / rate;
+        // Sources with a place: crickets more to the left, birds and rails more to the right. Noise
+        // is different in each ear.
         let point = (self.crickets(t), self.birds(t) + self.clatter(t));
         let mut both = [0.0; 2];
         for (index, out) in both.iter_mut().enumerate() {

@@ -194,6 +194,8 @@ fn horse_legs(pen: &mut Pen, look: &Look, m: &Moment, far: bool) {
     let walks = m.act == Act::Walk;
     let aside = if far { 3.4 } else { 0.0 };
     for (hip, late) in [((26.0, 59.0), 0.0), ((62.0, 59.0), 0.55)] {
+        // Hind and front legs half a turn apart; the far pair walks in between, and gallops almost
+        // together.
         let late = late
             + match (far, walks) {
                 (false, _) => 0.0,

@@ -108,6 +108,8 @@ const JEANS: Tint = Tint::Fixed(0x3c_4c6c);
 
 const KHAKI: Tint = Tint::Fixed(0x8a_7a5c);
 
+// The outfit that all others start from: a row names only what differs, so that it reads as a
+// description of the role.
 const MAN: Outfit = Outfit {
     build: Build::MAN,
     torso: "plain",
@@ -177,6 +179,7 @@ const TUNIC: Option<Skirt> = Some(Skirt {
 
 // Everyday outfits by age. Several rows make several people differ.
 
+// For "person" and roles without a row: men and women in turn, so that a group is mixed.
 const PEOPLE: [Outfit; 8] = [
     Outfit {
         torso: "scarf",
