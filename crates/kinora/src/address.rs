@@ -1,4 +1,5 @@
-//! The address that the service listens on, and the URL under which clients reach it.
+//! The address that the service listens on, and the URL under which clients reach it. Mistakes are
+//! refused with what to write instead.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};

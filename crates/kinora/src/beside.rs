@@ -1,4 +1,5 @@
-//! Commands that read the store beside the processes that serve it.
+//! Commands that read the store beside the processes that serve it. They never create a store, and
+//! refuse one whose restore has not ended.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The served models: each card of the configuration with its engine.
+//! The served models: each card of the configuration with its engine, restricted to what the engine
+//! can do. A card or an engine that is invalid refuses the start.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! The command line. Help texts are the manual that people read first.
+//! The command line. Help texts are the manual that people read first, so every command has an
+//! example there.
 
 mod backup;
 mod keys;

@@ -1,4 +1,5 @@
-//! `kinora comfy`: proposes the configuration of an exported workflow.
+//! `kinora comfy`: proposes the configuration of an exported workflow. It prints the proposal and
+//! the open questions; it changes no file.
 
 use std::fs;
 use std::path::Path;

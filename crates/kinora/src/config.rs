@@ -54,12 +54,12 @@ pub(crate) struct Config {
     pub(crate) http: Http,
     pub(crate) studio: Studio,
     pub(crate) worker: Worker,
-    pub(crate) policy: Policy,
+    policy: Policy,
     pub(crate) references: References,
     pub(crate) media: Media,
     pub(crate) metrics: Metrics,
-    pub(crate) traces: Traces,
-    pub(crate) storyboard: StoryboardKind,
+    traces: Traces,
+    storyboard: StoryboardKind,
     pub(crate) weights: Weights,
     #[serde(default)]
     pub(crate) devices: Vec<Device>,
@@ -74,7 +74,7 @@ pub(crate) struct Config {
     pub(crate) removed: Vec<String>,
     /// Variables of Kubernetes that begin as ours do; ignored.
     #[serde(skip)]
-    pub(crate) service_links: Vec<String>,
+    service_links: Vec<String>,
     /// Not a setting, since it applies to one start only.
     #[serde(skip)]
     pub(crate) accept_loss: bool,
@@ -101,13 +101,13 @@ pub(crate) struct Store {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Results {
     pub(crate) url: String,
-    pub(crate) delivery: Delivery,
+    delivery: Delivery,
     pub(crate) retention_hours: u32,
     pub(crate) failed_retention_hours: u32,
     pub(crate) signing_key_file: PathBuf,
     pub(crate) sign_command: Vec<String>,
     pub(crate) sign_timeout_seconds: u32,
-    pub(crate) s3: S3,
+    s3: S3,
 }
 
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -122,7 +122,7 @@ pub(crate) struct Queue {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Quota {
     pub(crate) project_tasks_max: u32,
-    pub(crate) project_bytes_max: ProjectBytes,
+    project_bytes_max: ProjectBytes,
     pub(crate) bytes_max: u64,
     pub(crate) free_bytes_min: u64,
 }

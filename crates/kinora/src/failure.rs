@@ -1,4 +1,5 @@
 //! Why a command failed: a message for the person at the terminal, and an exit code for programs.
+//! Commands return failures; only the program's `main` prints them.
 
 use std::fmt;
 use std::process::ExitCode;

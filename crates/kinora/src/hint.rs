@@ -1,4 +1,5 @@
-//! Command lines to paste: the program as it was started, with the flags for the same store.
+//! Command lines to paste: the program as it was started, with the flags for the same store. Words
+//! are quoted for a POSIX shell.
 
 use std::ffi::{OsStr, OsString};
 

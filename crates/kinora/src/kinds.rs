@@ -1,4 +1,5 @@
-//! The registry of engine kinds, one line each; no other code depends on which kinds exist.
+//! The registry of engine kinds, one line each; no other code depends on which kinds exist. An
+//! unknown kind is refused with the list of all.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The binary. Everything is in the library of this crate.
+//! The binary, with its allocator. Everything else is in the library of this crate, so that tests
+//! can use it.
 
 #![forbid(unsafe_code)]
 

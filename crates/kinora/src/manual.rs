@@ -1,4 +1,5 @@
 //! `kinora completions` and `kinora man`, generated from the definitions of the command line.
+//! Hidden commands are left out.
 
 use clap::{Command, CommandFactory};
 

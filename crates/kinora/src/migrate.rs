@@ -1,4 +1,5 @@
-//! `kinora migrate`: updates the schema of a store.
+//! `kinora migrate`: updates the schema of a store, forward only. An embedded store needs no such
+//! command.
 
 use crate::beside;
 use crate::cli::MigrateArgs;

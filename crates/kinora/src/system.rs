@@ -1,4 +1,5 @@
-//! The machine's clock and randomness; no other code reads them.
+//! The machine: its clock and randomness, which no other code reads, its name and its users. It
+//! returns no random bytes that were used before.
 
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

@@ -1,4 +1,5 @@
 //! `kinora usage`: the sums of made videos, by day, project and model, as the store keeps them.
+//! They count tasks that have expired or been deleted since.
 
 use kinora_contract::{Tally, iso_day};
 use kinora_store::{TallyRequest, TallyRow};

@@ -1,4 +1,5 @@
-//! `kinora workers`: lists the live workers of a service, beside its processes.
+//! `kinora workers`: lists the live workers of a service, beside its processes. Places in trouble
+//! follow below them.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! `backup.json`: the contents of a backup, and the data to verify it. It is written last.
+//! `backup.json`: the contents of a backup, and the data to verify it. It is written last, so a
+//! folder without it is no backup.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,5 @@
-//! The flags of the commands about clients' access: `kinora keys` and `kinora webhooks`.
+//! The flags of the commands about clients' access: `kinora keys` and `kinora webhooks`. The
+//! commands check their values.
 
 use clap::{Args, Subcommand};
 

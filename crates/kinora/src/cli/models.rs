@@ -1,4 +1,5 @@
-//! The flags of the commands about models and engines: `kinora models`, `engine` and `comfy`.
+//! The flags of the commands about models and engines: `kinora models`, `engine` and `comfy`. The
+//! commands check their values.
 
 use std::path::PathBuf;
 

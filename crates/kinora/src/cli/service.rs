@@ -1,4 +1,5 @@
 //! The flags of the commands that run and watch a service, and of the internal ones that it starts.
+//! They override the configuration and its variables.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! `kinora generate`, `kinora final` and `kinora edit`: submit, follow, save.
+//! `kinora generate`, `kinora final` and `kinora edit`: submit, follow, save. A task is not
+//! submitted if its video could not be saved here.
 
 use kinora_client::{Capabilities, Edit, Error, NewVideo, Seconds, Video};
 

@@ -1,4 +1,5 @@
 //! `kinora tasks`: the tasks of the key's project, one by one or as a list; for people, or as JSON.
+//! Ctrl-C leaves these tasks running: this command did not submit them.
 
 use std::path::Path;
 

@@ -115,8 +115,8 @@ const AUTOMATIC_MIN: u32 = 2;
 /// An engine with more seats than the worker has slots.
 #[derive(Debug)]
 pub(crate) struct Surplus {
-    pub(crate) engine: Engine,
-    pub(crate) slots: u32,
+    engine: Engine,
+    slots: u32,
 }
 
 impl Surplus {
@@ -147,7 +147,7 @@ impl Config {
     }
 
     /// Number of seats of all engines that models use.
-    pub(crate) fn seats(&self) -> u32 {
+    fn seats(&self) -> u32 {
         let seats = self.serving_engines().map(|engine| engine.seats());
         seats.fold(0, u32::saturating_add)
     }

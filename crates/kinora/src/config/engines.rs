@@ -458,7 +458,7 @@ impl Host {
         Duration::from_secs(self.open_seconds.into())
     }
 
-    pub(crate) fn silence_max(self) -> Duration {
+    fn silence_max(self) -> Duration {
         Duration::from_secs(self.silence_seconds.into())
     }
 

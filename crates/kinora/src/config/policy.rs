@@ -1,4 +1,5 @@
-//! The settings of the operator's policy service.
+//! The settings of the operator's policy service, and its client. Nothing is sent anywhere unless a
+//! URL is set.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ const TIMEOUT_SECONDS_MAX: u32 = 60;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Policy {
-    pub(crate) url: String,
-    pub(crate) token_file: PathBuf,
-    pub(crate) token_variable: String,
-    pub(crate) timeout_seconds: u32,
+    url: String,
+    token_file: PathBuf,
+    token_variable: String,
+    timeout_seconds: u32,
     on_timeout: OnTimeout,
 }
 

@@ -1,4 +1,5 @@
-//! Files with secrets, which the configuration refers to but does not contain.
+//! Files with secrets, which the configuration refers to but does not contain. Large files and
+//! secrets in two places are refused.
 
 use std::path::Path;
 
@@ -13,7 +14,7 @@ pub(super) fn secret_file(name: &str, path: &Path) -> Result<String, Failure> {
 }
 
 /// Reads a text file of up to `bytes_max` bytes that the setting `name` refers to.
-pub(super) fn text_file(name: &str, path: &Path, bytes_max: u64) -> Result<String, Failure> {
+fn text_file(name: &str, path: &Path, bytes_max: u64) -> Result<String, Failure> {
     let shown = path.display();
     let unreadable = |error| Failure::because(format!("{name} {shown} cannot be read"), error);
     // The length first: a path to a wrong file, such as a log or a disk image, must not be read

@@ -65,7 +65,7 @@ pub(crate) enum Delivery {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct S3 {
-    pub(crate) endpoint: String,
+    endpoint: String,
     public_endpoint: String,
     region: String,
     path_style: bool,

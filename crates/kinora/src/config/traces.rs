@@ -1,4 +1,5 @@
-//! The settings of traces, with OpenTelemetry's standard variables as fallbacks.
+//! The settings of traces, with OpenTelemetry's standard variables as fallbacks. Nothing is
+//! exported unless an endpoint is set.
 
 use std::path::PathBuf;
 
@@ -19,7 +20,7 @@ const DEFAULT_SERVICE: &str = "kinora";
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Traces {
-    pub(crate) endpoint: String,
+    endpoint: String,
     headers_file: PathBuf,
     sampling_ratio: f64,
     service_name: String,

@@ -1,4 +1,5 @@
-//! The settings of downloads by `kinora models pull`: a mirror, a token, and limits.
+//! The settings of downloads by `kinora models pull`: a mirror, a token, and limits. A token
+//! without the origin that it is for is refused.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The report of `kinora doctor`: one line per finding, with a remedy for each that is bad.
+//! The report of `kinora doctor`: one line per finding, with a remedy for each that is bad. A note
+//! never fails the command.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! Checks the service's user, and other users' access to its secrets.
+//! Checks the service's user, and other users' access to its secrets: the first key, the key of the
+//! certificate, and what travels unencrypted. It never reads a secret.
 
 use std::path::Path;
 

@@ -23,7 +23,7 @@ pub(super) struct ClipShape {
 
 impl ClipShape {
     /// A shape of more work: first twice as long, then twice as wide and high. `None`: there is none.
-    pub(super) fn larger(self) -> Option<Self> {
+    fn larger(self) -> Option<Self> {
         // Longer before larger: time grows the work without growing the memory that a frame needs.
         if self.seconds < SECONDS_MAX {
             let seconds = (2 * self.seconds).min(SECONDS_MAX);

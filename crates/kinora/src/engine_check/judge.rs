@@ -1,4 +1,5 @@
-//! The checks of an engine, and the verdict of each, line by line.
+//! Runs the checks of an engine and prints the verdict of each, line by line. It stops at an engine
+//! that makes no progress, and never calls a check passed that tested nothing.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Validates the parts of a new key. Values that could never work are refused with an explanation.
+//! Validates the parts of a new key, and generates the key. Values that could never work are
+//! refused with an explanation.
 
 use kinora_contract::KeyText;
 use kinora_store::{ApiKey, NewKey, Scope};

@@ -1,4 +1,5 @@
-//! Keys, and the log of their changes, for people and programs: an aligned table, or JSON.
+//! Keys, and the log of their changes, for people and programs: an aligned table, or JSON. Neither
+//! has a key's text, which is not stored.
 
 use kinora_store::{ApiKey, KeyAction};
 use serde_json::{Value, json};

@@ -210,8 +210,8 @@ pub(super) struct Screen {
 /// Columns and rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Size {
-    pub(super) columns: usize,
-    pub(super) rows: usize,
+    columns: usize,
+    rows: usize,
 }
 
 impl Screen {

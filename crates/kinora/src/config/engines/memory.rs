@@ -18,17 +18,17 @@ pub(crate) struct Memory {
     /// Weights of each part on the device, in their types there.
     parts_gigabytes: BTreeMap<String, f64>,
     /// The largest single layer.
-    pub(crate) layer_gigabytes: f64,
+    layer_gigabytes: f64,
     /// The largest tensor of decoding the largest clip.
-    pub(crate) decode_gigabytes: f64,
+    decode_gigabytes: f64,
     /// The largest tensor of decoding the largest clip by tiles.
-    pub(crate) tiled_decode_gigabytes: f64,
+    tiled_decode_gigabytes: f64,
 }
 
 /// The settings of an engine that decide how much memory it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Placement {
-    pub(crate) offload: Offload,
+    offload: Offload,
     tiles: bool,
     /// Whether the engine can offload layers.
     has_layers: bool,
