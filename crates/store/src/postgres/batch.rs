@@ -85,7 +85,7 @@ pub(super) struct Slot {
     pub(super) stored: Option<Arc<Record>>,
     pub(super) now: Option<Arc<Record>>,
     /// Why the row cannot be read; nothing else about it is known.
-    pub(super) unreadable: Option<String>,
+    unreadable: Option<String>,
 }
 
 impl Slot {

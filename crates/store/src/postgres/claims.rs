@@ -278,7 +278,7 @@ fn candidates(place: i16, order: &str, each: &str, may_lead: Option<&str>) -> St
 }
 
 /// The index without tasks, with the clocks of the projects of these candidates.
-pub(super) fn part(found: &[Row], batch: &Batch<'_>) -> Done<Index> {
+fn part(found: &[Row], batch: &Batch<'_>) -> Done<Index> {
     let (mut turns, mut last_fetches) = (Vec::new(), Vec::new());
     for row in found {
         let project: Arc<str> = row.try_get::<_, &str>("project")?.into();
@@ -296,11 +296,7 @@ pub(super) fn part(found: &[Row], batch: &Batch<'_>) -> Done<Index> {
 
 /// Adds locked tasks to the index, with the changes of this transaction. Skips unreadable ones,
 /// such as those of a newer version; nothing locks them for long.
-pub(super) fn fill(
-    index: &mut Index,
-    found: &[Row],
-    batch: &mut Batch<'_>,
-) -> Done<BTreeSet<TaskId>> {
+fn fill(index: &mut Index, found: &[Row], batch: &mut Batch<'_>) -> Done<BTreeSet<TaskId>> {
     let mut seen = BTreeSet::new();
     for row in found {
         let id = rows::id(row)?;
@@ -319,7 +315,7 @@ pub(super) fn fill(
     Ok(seen)
 }
 
-pub(super) fn join(index: &mut Index, record: Option<Arc<Record>>) {
+fn join(index: &mut Index, record: Option<Arc<Record>>) {
     if let Some(record) = record {
         index.apply(&Change {
             id: record.task.id,

@@ -168,7 +168,7 @@ impl Batch<'_> {
 }
 
 /// Removes tasks with their idempotency keys.
-pub(super) fn remove(ids: Vec<String>) -> [Statement; 2] {
+fn remove(ids: Vec<String>) -> [Statement; 2] {
     [
         "DELETE FROM idempotency WHERE task = ANY($1)",
         "DELETE FROM tasks WHERE id = ANY($1)",

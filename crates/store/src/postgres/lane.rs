@@ -267,7 +267,7 @@ fn jobs_of<O: LaneStep>(unclaimed: O::Output) -> Vec<Box<dyn Job>> {
 type Answer<T> = oneshot::Receiver<Result<T, StoreError>>;
 
 /// A job, and its answer.
-pub(super) fn call<O: LaneStep>(operation: O) -> (Box<dyn Job>, Answer<O::Output>) {
+fn call<O: LaneStep>(operation: O) -> (Box<dyn Job>, Answer<O::Output>) {
     let (reply, answer) = oneshot::channel();
     let call = Call {
         operation,

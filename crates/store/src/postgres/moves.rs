@@ -33,7 +33,7 @@ impl PostgresExport {
     }
 
     /// Opens a store that may have an unfinished import.
-    pub(super) async fn unfinished(connector: &Connector) -> Result<Self, OpenError> {
+    async fn unfinished(connector: &Connector) -> Result<Self, OpenError> {
         Self::begin(connector.connect().await?).await
     }
 

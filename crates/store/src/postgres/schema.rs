@@ -74,12 +74,12 @@ fn judge(found: u32, usable_from: u32, known: u32) -> Result<(), OpenError> {
 #[derive(Default)]
 pub(super) struct Schema {
     /// The version; 0 without a schema.
-    pub(super) found: u32,
+    found: u32,
     /// The first version whose programs can use it.
     usable_from: u32,
 }
 
-pub(super) async fn read(client: &Client) -> Result<Schema, OpenError> {
+async fn read(client: &Client) -> Result<Schema, OpenError> {
     let found = Statement::new("SELECT version, usable_from FROM schema_version")
         .run(client)
         .await;

@@ -292,7 +292,7 @@ impl Statement {
         self.bind(values, Type::TEXT_ARRAY)
     }
 
-    pub(super) fn sql(&self) -> &str {
+    fn sql(&self) -> &str {
         &self.text
     }
 
@@ -314,10 +314,7 @@ impl Statement {
     }
 
     /// Lets the server parse the statement under a name, valid on this connection until it is dropped.
-    pub(super) async fn prepare(
-        &self,
-        client: &Client,
-    ) -> Result<tokio_postgres::Statement, Error> {
+    async fn prepare(&self, client: &Client) -> Result<tokio_postgres::Statement, Error> {
         let types: Vec<Type> = self.values.iter().map(|(_, of)| of.clone()).collect();
         client.prepare_typed(&self.text, &types).await
     }

@@ -136,7 +136,7 @@ struct Last {
 }
 
 impl Summed {
-    pub(super) fn new(clock: Arc<dyn Clock>, age_ms_max: u64) -> Self {
+    fn new(clock: Arc<dyn Clock>, age_ms_max: u64) -> Self {
         Self {
             clock,
             age_max: Duration::from_millis(age_ms_max),
@@ -172,7 +172,7 @@ impl Summed {
     }
 
     /// Adds a commit of this process.
-    pub(super) fn follow(&self, waiting: i64, bytes: i64) {
+    fn follow(&self, waiting: i64, bytes: i64) {
         self.last().totals.add(waiting, bytes);
     }
 
@@ -191,7 +191,7 @@ pub(super) struct Runs(Mutex<HashMap<TaskId, (Version, Arc<Record>)>>);
 
 impl Runs {
     /// Applies a commit of this process.
-    pub(super) fn follow(&self, changes: &[Change], version: Option<Version>) {
+    fn follow(&self, changes: &[Change], version: Option<Version>) {
         let mut kept = self.kept();
         for change in changes {
             match (&change.after, version) {

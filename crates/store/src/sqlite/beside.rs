@@ -187,10 +187,7 @@ impl Inspector {
     }
 
     /// Runs any read.
-    pub(super) fn read<T>(
-        &self,
-        read: impl FnOnce(&Connection) -> Done<T>,
-    ) -> Result<T, StoreError> {
+    fn read<T>(&self, read: impl FnOnce(&Connection) -> Done<T>) -> Result<T, StoreError> {
         Ok(read(&self.conn())?)
     }
 

@@ -5,7 +5,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 /// How long a closing store waits for each of its threads.
-pub(super) const LIMIT: Duration = Duration::from_secs(10);
+const LIMIT: Duration = Duration::from_secs(10);
 /// Interval of checks whether a thread has ended: the standard library has no join with a limit.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 

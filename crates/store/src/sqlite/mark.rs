@@ -37,7 +37,7 @@ pub(super) struct Noted {
 }
 
 /// The path of a database's mark.
-pub(super) fn path(database: &Path) -> PathBuf {
+fn path(database: &Path) -> PathBuf {
     database.with_extension("mark")
 }
 

@@ -130,7 +130,7 @@ impl Previews {
     }
 
     /// Drops the preview of a run that has ended.
-    pub(super) fn follow(&self, change: &Change) {
+    fn follow(&self, change: &Change) {
         let was = change.before.as_ref().and_then(|one| one.running_lease());
         let is = change.after.as_ref().and_then(|one| one.running_lease());
         if was.is_some() && was != is {
@@ -149,7 +149,7 @@ pub(super) struct Unfinished(Mutex<HashMap<String, BTreeSet<TaskId>>>);
 
 impl Unfinished {
     /// Applies a committed change.
-    pub(super) fn follow(&self, change: &Change) {
+    fn follow(&self, change: &Change) {
         let before = change.before.as_ref().filter(|one| !one.is_terminal());
         let after = change.after.as_ref().filter(|one| !one.is_terminal());
         match (before, after) {

@@ -35,7 +35,7 @@ impl SqliteExport {
     }
 
     /// Opens a store that may have an unfinished import.
-    pub(super) fn begin(path: &Path) -> Result<Self, OpenError> {
+    fn begin(path: &Path) -> Result<Self, OpenError> {
         let conn = schema::open_source(path, &SqliteOptions::default())?;
         let (found, known) = (schema::version(&conn)?, schema::known_version());
         if found < known {

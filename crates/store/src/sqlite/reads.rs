@@ -203,7 +203,7 @@ pub(super) struct Unreadable {
 }
 
 /// Reads a page.
-pub(super) fn read(conn: &Connection, memory: &Memory, request: &PageRequest) -> Done<Reading> {
+fn read(conn: &Connection, memory: &Memory, request: &PageRequest) -> Done<Reading> {
     // Taken before the rows are read: a record that is published in the meantime is newer than its
     // row, and must not be replaced by it. Only first pages are cached. A walk through all tasks
     // would push out the records in use.

@@ -315,7 +315,7 @@ fn state(row: &Row<'_>) -> Done<State> {
 }
 
 /// Parses a stored priority.
-pub(super) fn priority(rank: i16) -> Done<Priority> {
+fn priority(rank: i16) -> Done<Priority> {
     let known = Priority::from_rank(rank);
     known.ok_or_else(|| Fault::Corrupt(format!("unknown priority {rank}")))
 }
@@ -400,7 +400,7 @@ pub(super) struct Texts<'a> {
 
 impl<'a> Texts<'a> {
     /// The texts of a record to write.
-    pub(super) fn of(record: &Record) -> Done<Self> {
+    fn of(record: &Record) -> Done<Self> {
         let task = &record.task;
         let mut texts = Self::default();
         match &task.state {
@@ -457,7 +457,7 @@ fn stored(value: u64) -> u64 {
 }
 
 /// Whether the record read from `row` matches its checksums.
-pub(super) fn judge(row: &Row<'_>, record: &Record) -> Done<()> {
+fn judge(row: &Row<'_>, record: &Record) -> Done<()> {
     let texts: Option<i64> = row.get(const { at("texts_sum") })?;
     if let Some(texts) = texts {
         let (spec, metadata) = (
@@ -520,11 +520,11 @@ impl Sum {
         self.number(bytes.len() as u64)
     }
 
-    pub(super) fn text(self, text: &str) -> Self {
+    fn text(self, text: &str) -> Self {
         self.bytes(text.as_bytes())
     }
 
-    pub(super) fn number(mut self, number: u64) -> Self {
+    fn number(mut self, number: u64) -> Self {
         self.0.extend_from_slice(&number.to_le_bytes());
         self
     }

@@ -119,7 +119,7 @@ impl<'a> Batch<'a> {
     }
 
     /// The record as it is in this transaction.
-    pub(super) fn find(&self, id: TaskId) -> Done<Option<Arc<Record>>> {
+    fn find(&self, id: TaskId) -> Done<Option<Arc<Record>>> {
         match self.standing.queue.get(id) {
             Some(record) => Ok(Some(record.clone())),
             None => rows::find(self.conn, id),
@@ -127,7 +127,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Adds a record.
-    pub(super) fn insert(&mut self, record: Arc<Record>) -> Done<()> {
+    fn insert(&mut self, record: Arc<Record>) -> Done<()> {
         rows::add(self.conn, &record)?;
         self.follow(&record.task.project, &Effects::of(None, Some(&record)));
         self.note(record.task.id, Some(record));
@@ -136,7 +136,7 @@ impl<'a> Batch<'a> {
 
     /// Applies `event` to a task, and stores the task and the effects; `None` if the event removes
     /// it. A refused event changes nothing.
-    pub(super) fn apply(
+    fn apply(
         &mut self,
         before: &Record,
         event: Event,
@@ -171,7 +171,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Removes a row and, by its foreign key, its idempotency key.
-    pub(super) fn remove(&mut self, id: TaskId, seq: i64) -> Done<()> {
+    fn remove(&mut self, id: TaskId, seq: i64) -> Done<()> {
         let removed = self
             .conn
             .prepare_cached(
@@ -204,7 +204,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Collects the effects of a change.
-    pub(super) fn follow(&mut self, project: &str, effects: &Effects) {
+    fn follow(&mut self, project: &str, effects: &Effects) {
         self.effects.add(project, effects);
         self.erases |= effects.erases;
         self.endings.extend(effects.ending.clone());
@@ -246,7 +246,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Records a row that the caller's own statement has changed.
-    pub(super) fn note(&mut self, id: TaskId, after: Option<Arc<Record>>) {
+    fn note(&mut self, id: TaskId, after: Option<Arc<Record>>) {
         let before = self.standing.queue.get(id).cloned();
         let change = Change { id, before, after };
         self.standing.queue.apply(&change);
@@ -260,7 +260,7 @@ impl<'a> Batch<'a> {
     }
 
     /// Records that clients' texts were removed, which must leave the disk soon.
-    pub(super) const fn erase(&mut self) {
+    const fn erase(&mut self) {
         self.erases = true;
     }
 

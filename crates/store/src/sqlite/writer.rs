@@ -33,7 +33,7 @@ use crate::{SqliteOptions, StoreError, metered};
 const QUEUED_MAX: usize = 4_096;
 
 /// The writer's queue. Dropping it lets the writer finish the queued requests, and waits for that,
-/// but no longer than [`ending::LIMIT`].
+/// but no longer than ten seconds.
 #[derive(Debug)]
 pub(super) enum Writer {
     Thread {
@@ -635,6 +635,6 @@ fn unattended(operation: LeasedChange) -> Box<dyn Job> {
 }
 
 /// The error of a closed store.
-pub(super) fn closed() -> StoreError {
+fn closed() -> StoreError {
     StoreError::Unavailable("the store is closed".into())
 }
