@@ -42,17 +42,15 @@ pub(crate) async fn check_results(
     stores: &Stores,
     blobs: &dyn BlobStore,
 ) -> Result<(), Failure> {
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::because("The result store does not answer", error);
     // An unmounted volume looks like an empty folder, and an empty result store is normal for a new
     // service. The mark, a small file named after the store's identity, tells the two apart.
     let marked = kinora_worker::is_marked(&*stores.chores, blobs).await;
-    if marked.map_err(|error| failed(&error))? {
+    if marked.map_err(|error| unanswered(&error))? {
         return Ok(());
     }
     let results = config.results_shown();
     let has_any = has_any(blobs, &stores.holds.results).await;
-    if !has_any.map_err(|error| failed(&error))? {
+    if !has_any.map_err(|error| unanswered(&error))? {
         if !config.accept_loss {
             return Err(Failure::new(format!(
                 "The results in {results} are not those of this store, which has completed tasks: neither \
@@ -69,6 +67,10 @@ pub(crate) async fn check_results(
         tracing::warn!(%error, "results not marked as those of this store");
     }
     Ok(())
+}
+
+fn unanswered(error: &dyn std::fmt::Display) -> Failure {
+    Failure::because("The result store does not answer", error)
 }
 
 /// Whether at least one of the results exists, as after restoring files without the store's mark,

@@ -107,7 +107,18 @@ fn damaged(path: &Path) -> Failure {
 
 /// Compares the lengths of all files of tasks, which must be regular ones, before one is copied.
 fn check_lengths(manifest: &Manifest, snapshot: &Snapshot, from: &Folder) -> Result<(), Failure> {
-    let check = |file: &StoredFile| match from.plain_bytes(&file.key) {
+    snapshot.for_each_task(|task: TaskFiles| {
+        let mut files = task.results.iter();
+        files.try_for_each(|file| check_length(from, file))
+    })?;
+    manifest
+        .references
+        .iter()
+        .try_for_each(|file| check_length(from, file))
+}
+
+fn check_length(from: &Folder, file: &StoredFile) -> Result<(), Failure> {
+    match from.plain_bytes(&file.key) {
         Ok(Some(bytes)) if bytes != file.bytes => Err(Failure::new(format!(
             "The file {} is damaged: it has {bytes} bytes instead of {}.",
             file.key, file.bytes
@@ -118,9 +129,7 @@ fn check_lengths(manifest: &Manifest, snapshot: &Snapshot, from: &Folder) -> Res
             format!("The file {} cannot be restored", file.key),
             error,
         )),
-    };
-    snapshot.for_each_task(|task: TaskFiles| task.results.iter().try_for_each(check))?;
-    manifest.references.iter().try_for_each(check)
+    }
 }
 
 /// Copies the files of all tasks; reads and compares each.

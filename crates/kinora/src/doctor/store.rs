@@ -138,19 +138,17 @@ fn results(config: &Config, store: &Inspection) -> Finding {
 
 /// Number of files that completed tasks refer to, and the problems with them.
 fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Failure> {
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::because("The results cannot be read", error);
     // For reading alone: it creates nothing, and refuses puts, so the doctor changes nothing on a
     // store that is in use.
     let blobs = kinora_blobs::open_beside(&config.results_url(), &config.s3());
-    let blobs = blobs.map_err(|error| failed(&error))?;
+    let blobs = blobs.map_err(|error| unreadable(&error))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = runtime.map_err(|error| failed(&error))?;
+    let runtime = runtime.map_err(|error| unreadable(&error))?;
     let marked = runtime.block_on(kinora_worker::is_marked(store, &*blobs));
-    let marked = marked.map_err(|error| failed(&error))?;
-    let looked = Looked::at_all(&runtime, store, &*blobs).map_err(|error| failed(&error))?;
+    let marked = marked.map_err(|error| unreadable(&error))?;
+    let looked = Looked::at_all(&runtime, store, &*blobs).map_err(|error| unreadable(&error))?;
     let mut wrong = looked.confirmed(&runtime, store, &*blobs);
     // After a restore, the results have no mark until the next start.
     if !marked && looked.files > 0 && looked.wrong == looked.files {
@@ -161,6 +159,10 @@ fn compare(config: &Config, store: &Inspection) -> Result<(u64, Vec<String>), Fa
         );
     }
     Ok((looked.files, wrong))
+}
+
+fn unreadable(error: &dyn std::fmt::Display) -> Failure {
+    Failure::because("The results cannot be read", error)
 }
 
 /// State of the files of all completed tasks.
