@@ -258,7 +258,7 @@ mod multipart_tests {
             let head = "--b\r\ncontent-disposition: form-data";
             let head = format!("{head}; name=\"{name}\"{headers}");
             let body = [head.as_bytes(), b"\r\n\r\n", text, b"\r\n--b--\r\n"].concat();
-            let read = fields(body.into(), "b".to_owned()).await;
+            let read = form_fields(body.into(), "b".to_owned()).await;
             let read = read.and_then(|sent| Ok(SubmitRequest::from_fields(sent)?));
             let answer = read.unwrap_err().into_response().into_body();
             let answer = answer.collect().await.unwrap().to_bytes();

@@ -62,14 +62,14 @@ impl ApiError {
         self.refusal.code
     }
 
-    /// Tells the client when to try again.
+    /// Sets `Retry-After`.
     #[must_use]
     pub(crate) const fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_seconds = Some(seconds);
         self
     }
 
-    /// Tells the client not to try again, whatever the status.
+    /// Makes SDKs not retry the request, although they would by its status.
     #[must_use]
     pub(crate) const fn final_answer(mut self) -> Self {
         self.should_retry = Some(false);

@@ -37,7 +37,7 @@ pub(crate) async fn alive(State(api): State<SharedApi>) -> Result<Answer<Sign>, 
     living(&api.readiness, &api.stopping)
 }
 
-/// The same of a process that runs tasks and serves no client.
+/// Like [`alive`], for a process that runs tasks and serves no client.
 pub(crate) async fn worker_alive(State(health): State<Health>) -> Result<Answer<Sign>, ApiError> {
     living(&health.readiness, &health.stopping)
 }

@@ -255,7 +255,7 @@ const BODY_COPIES: u64 = 2;
 /// How long an answer waits for memory.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A connection's memory. Buffers never shrink, so what they count for stays taken.
+/// A connection's memory. hyper's buffers never shrink, so their bytes stay reserved until it closes.
 #[derive(Debug)]
 pub(crate) struct Room {
     buffers: Buffers,

@@ -44,7 +44,7 @@ impl<S> Layer<S> for Metering {
 struct Metered<S> {
     inner: S,
     clock: Arc<dyn Clock>,
-    /// Known since the first request.
+    /// Set by the first request.
     route: Arc<OnceLock<Arc<Route>>>,
 }
 
@@ -80,7 +80,8 @@ where
 }
 
 pin_project! {
-    /// A request, until the headers of its answer are ready. Not boxed: the allocation would be a part of what metrics cost.
+    /// A request, until the headers of its answer are ready. Not boxed: the allocation would be a
+    /// large part of the cost of the metrics.
     struct Answering<F> {
         route: Arc<Route>,
         method: &'static str,
@@ -103,15 +104,15 @@ impl<F: Future<Output = Result<Response, Infallible>>> Future for Answering<F> {
     }
 }
 
-/// More pairs of method and status than a route has answers.
+/// More pairs of method and status than any route answers with.
 const COUNTERS: usize = 16;
 
-/// Of all requests of a route: shared, and so with few counters of references and no locks.
+/// The metrics of a route, shared by all of its requests without locks.
 struct Route {
     clock: Arc<dyn Clock>,
     name: Arc<str>,
     seconds: Histogram,
-    /// By method and status, in the order in which they were first answered.
+    /// Counters by method and status, in the order of their first answers.
     requests: [OnceLock<(&'static str, StatusCode, Counter)>; COUNTERS],
 }
 

@@ -324,7 +324,7 @@ mod host_tests {
             (Version::HTTP_10, &["a"], true),
             (Version::HTTP_10, &["a", "b"], false),
         ] {
-            let checked = check(version, &headers(hosts));
+            let checked = check_host(version, &headers(hosts));
             assert_eq!(checked.is_ok(), good, "{version:?} {hosts:?}");
         }
     }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 /// The cost of one request. A limit of `n` per minute adds `n` per millisecond, which keeps the
 /// arithmetic exact in integers.
 const REQUEST: u64 = 60_000;
-/// With fewer buckets than this, full ones are not removed.
+/// Number of buckets from which full ones are removed.
 const FORGET_FROM: usize = 1024;
 
 const LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit-requests");
@@ -25,7 +25,7 @@ const RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset-requests");
 /// The buckets of all keys.
 #[derive(Debug)]
 pub(crate) struct RateLimits {
-    /// For keys without their own limit; 0 is unlimited.
+    /// Requests per minute of keys without their own limit; 0 is unlimited.
     default_per_minute: u32,
     /// The allowance shared between processes; `None` if this is the only process.
     allowances: Option<Arc<dyn Allowances>>,
@@ -57,11 +57,11 @@ pub(crate) struct Standing {
     remaining: u32,
     /// Time until the bucket is full again.
     reset_ms: u64,
-    /// For a request over the limit: when to retry.
+    /// When to retry a request over the limit; `None` if it was admitted.
     pub(crate) retry_after_seconds: Option<u64>,
 }
 
-/// Gives an endpoint access to the buckets, and the answer's headers the result.
+/// Counts a request once, for its endpoint, and keeps the result for the response's headers.
 #[derive(Debug)]
 pub(crate) struct Meter {
     limits: Arc<RateLimits>,
@@ -145,7 +145,7 @@ impl Bucket {
         u64::from(self.per_minute) * REQUEST
     }
 
-    /// Adds what has accrued since. If the clock is set back, refilling only pauses for a moment.
+    /// Adds the tokens accrued since the last call. If the clock is set back, refilling only pauses for a moment.
     fn fill(&mut self, now_ms: UnixMs) {
         let passed_ms = now_ms.saturating_sub(self.at_ms);
         let come = passed_ms.saturating_mul(self.per_minute.into());

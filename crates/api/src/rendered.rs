@@ -125,7 +125,7 @@ impl Shard {
         }
         if self.young_bytes + entry.bytes() > bytes_max {
             // Two generations instead of a list in order of use: a hit needs no bookkeeping, and
-            // what was not used during a whole generation goes all at once.
+            // entries unused during a whole generation are dropped together.
             self.old = std::mem::take(&mut self.young);
             self.young_bytes = 0;
         }

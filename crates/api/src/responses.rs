@@ -45,7 +45,7 @@ impl<T: Serialize> IntoResponse for Answer<T> {
     }
 }
 
-/// On every answer that does not set them itself.
+/// Headers of every response that does not set them itself.
 const ALWAYS: [(HeaderName, &str); 4] = [
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::REFERRER_POLICY, "no-referrer"),
@@ -56,12 +56,12 @@ const ALWAYS: [(HeaderName, &str); 4] = [
     ),
 ];
 
-/// For results. A browser that opens one builds its own page around it, under the same policy: the
+/// Content security policy of results. A browser that opens one builds its own page around it, under the same policy: the
 /// player may load the result and apply styles, nothing else.
 pub(crate) const MEDIA_POLICY: &str = "default-src 'none'; media-src 'self'; img-src 'self'; style-src 'unsafe-inline'; \
      frame-ancestors 'none'";
 
-/// Adds the missing headers.
+/// Adds the security headers that a response lacks.
 pub(crate) fn harden(headers: &mut HeaderMap) {
     for (name, value) in ALWAYS {
         headers
@@ -70,7 +70,8 @@ pub(crate) fn harden(headers: &mut HeaderMap) {
     }
 }
 
-/// The whole answer, from the status line (`503 Service Unavailable`) to the body.
+/// A whole refusal as bytes, from the status line (`503 Service Unavailable`) to the body, for
+/// connections without a request that hyper could answer. It closes the connection.
 pub(crate) fn raw_refusal(
     status: &str,
     refusal: &Refusal,

@@ -127,7 +127,7 @@ impl Api {
         found.ok_or_else(ApiError::video_not_found)
     }
 
-    /// The same, as a poll may show it.
+    /// Like [`Self::own_task`], but the task may be slightly out of date, as a poll allows.
     pub(crate) async fn polled_task(
         &self,
         project: &str,

@@ -15,14 +15,15 @@ use crate::conditional::Condition;
 use crate::error::ApiError;
 use crate::responses::Answer;
 
-/// A new version of the service changes the page: browsers revalidate it, but download it once.
+/// `Cache-Control` of the page. A new version of the service changes it: browsers revalidate it,
+/// but download it once.
 const REVALIDATED: &str = "no-cache";
-/// For files whose address changes with their content.
+/// `Cache-Control` of files whose address changes with their content.
 const KEPT: &str = "public, max-age=31536000, immutable";
 
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
-/// Adds the page to `routes`, if the service `has_page`, and what `/` says to programs.
+/// Adds `/` to `routes`, and the page if the service `has_page`.
 pub(crate) fn mount<S: Clone + Send + Sync + 'static>(
     routes: Router<S>,
     has_page: bool,
@@ -52,7 +53,7 @@ async fn front(method: Method, headers: HeaderMap, has_page: bool) -> Response {
     response
 }
 
-/// Where everything is, for a program or a person that asks the bare address.
+/// The addresses of the API and its page, for programs and people that query the bare address.
 #[derive(Debug, Serialize)]
 struct Front {
     name: &'static str,

@@ -208,7 +208,7 @@ fn check_model_allowed(key: &NewKey, model: &str) -> Result<(), ApiError> {
     }
 }
 
-/// With a limit of 0 the client must not retry.
+/// Refuses keys with a limit of 0 by a code that SDKs do not retry.
 fn check_submits_allowed(bounds: QueueBounds) -> Result<(), ApiError> {
     if bounds.project_unfinished_max > 0 && bounds.waiting_max > 0 {
         return Ok(());
@@ -284,7 +284,7 @@ fn queue_full(why: &str, RetryAfter { millis }: RetryAfter) -> ApiError {
     ApiError::new(ErrorCode::QueueFull, message).retry_after(seconds)
 }
 
-/// Waiting helps only after days, so SDKs must not retry on their own.
+/// The refusal beyond a quota. Waiting helps only after days, so SDKs must not retry on their own.
 fn quota_refusal(quota: Quota) -> ApiError {
     let message = match quota {
         Quota::Task => {

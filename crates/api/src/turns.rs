@@ -15,7 +15,7 @@ use crate::memory::Full;
 const PAGES: usize = 4;
 /// Maximum per project.
 const PAGES_OF_PROJECT: usize = 2;
-/// From this many projects on, idle ones are removed.
+/// Number of projects from which idle ones are removed.
 const FORGET_FROM: usize = 256;
 /// How long a request waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(5);

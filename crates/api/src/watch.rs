@@ -33,13 +33,13 @@ mod renderings;
 #[derive(Clone, Debug)]
 pub struct Watch {
     hub: Arc<SharedHub>,
-    /// Of long polls.
+    /// Permits for long polls.
     pub(crate) waits: WaitPermits,
-    /// Of event streams.
+    /// Permits for event streams.
     pub(crate) streams: WaitPermits,
-    /// Of these, the ones that follow a whole project.
+    /// Additional permits for event streams of a whole project.
     pub(crate) project_streams: WaitPermits,
-    /// Of all of them.
+    /// The API keys of all waiting clients.
     pub(crate) keys: WatchedKeys,
 }
 

@@ -75,8 +75,8 @@ enum Unsent {
 }
 
 impl Deliverer {
-    /// With the service that renders the task objects, and a fetcher that connects only to addresses
-    /// from which references may be fetched.
+    /// Creates a deliverer. `api` renders the task objects; `fetcher` connects only to addresses from
+    /// which references may be fetched.
     pub fn new(api: Api, fetcher: Fetcher) -> Self {
         Self {
             circuits: Circuits::new(api.clock.clone()),
@@ -410,7 +410,7 @@ const HOSTS_MAX: usize = 10_000;
 /// When an open circuit may be forgotten to make room.
 const FORGET_AFTER: Duration = Duration::from_secs(3_600);
 
-/// The receivers that failed last time. Clones share them.
+/// The receivers whose last delivery failed. Clones share them.
 #[derive(Clone, Debug)]
 struct Circuits {
     hosts: Arc<Mutex<HashMap<HostKey, FailingHost>>>,
@@ -424,7 +424,7 @@ type HostKey = (String, String);
 struct FailingHost {
     /// Failures in a row.
     failures: u32,
-    /// Since the last one.
+    /// Time since the last one.
     since: Stopwatch,
     is_probed: bool,
 }
@@ -479,7 +479,7 @@ impl Circuits {
         Ok(pass)
     }
 
-    /// The right to an attempt at this URL, whatever happened before.
+    /// The right to an attempt at this URL, even if its circuit is open.
     pub(crate) fn pass(&self, project: &str, url: &str) -> Pass {
         Pass {
             circuits: self.clone(),
@@ -494,12 +494,12 @@ impl Circuits {
 }
 
 impl Pass {
-    /// The receiver took the event, or said that it is gone: the circuit closes.
+    /// Records that the receiver accepted the event, or reported that it is gone: the circuit closes.
     fn succeed(self) {
         self.circuits.lock().remove(&self.key);
     }
 
-    /// The receiver did not take the event.
+    /// Records that the receiver did not accept the event.
     pub(crate) fn fail(self) {
         let mut hosts = self.circuits.lock();
         if hosts.len() >= HOSTS_MAX && !hosts.contains_key(&self.key) {

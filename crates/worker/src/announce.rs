@@ -1,6 +1,6 @@
 //! Announces the worker in the store's registry while it lives, so that operators see it and the
-//! API knows which models are served. No task depends on it: a store that refuses announcements
-//! affects no run.
+//! API knows which models are served. No task depends on it: runs continue while the store refuses
+//! announcements.
 
 use std::sync::Arc;
 use std::time::Duration;

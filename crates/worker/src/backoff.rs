@@ -1,6 +1,6 @@
-//! Holds claims back after a fault of this machine, so that no task is rendered in vain. After a
-//! pause, [`crate::probe`] tests the result store, with doubling pauses until it accepts a file.
-//! Then the worker claims one task at a time, again with doubling pauses, until one completes.
+//! Holds claims back after a fault of this machine, so that no result is lost for lack of storage.
+//! After a pause, [`crate::upkeep`] tests the result store, with doubling pauses until it accepts a
+//! file. Then the worker claims one task at a time, again with doubling pauses, until one completes.
 //! Meanwhile `/readyz` reports the fault.
 
 use std::error::Error;

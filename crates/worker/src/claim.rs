@@ -1,8 +1,8 @@
-//! Claims tasks while there is a free slot, a free seat at an engine with a limit, and room on a device that engines
-//! share, and starts a run for each claim. Engines on a device are asked for in this order: those that have waited too
-//! long, those that are loaded or fit, then those for which others must leave. Long tasks leave one slot to
-//! [short ones](crate::short_slot). The store's change counter only shortens
-//! the wait; polling does not depend on it.
+//! Claims tasks while there is a free slot, a free seat at an engine with a limit, and room on a
+//! device that engines share, and starts a run for each claim. Engines on a device have their turn in
+//! this order: those that have waited too long, those that are loaded or fit, then those for which
+//! others must leave. Long tasks leave one slot to short ones ([`crate::slots`]). The store's change
+//! counter only shortens the wait; polling does not depend on it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -102,7 +102,7 @@ impl Claims {
         }
     }
 
-    /// Asks every queue for tasks in these slots; whether there were any.
+    /// Claims tasks of all queues for these slots; returns whether there were any.
     async fn take(&mut self, mut slots: Vec<OwnedSemaphorePermit>) -> bool {
         let patience = self.worker.patience.clone();
         // An engine may have been in use when its room was promised to another. If it is idle by

@@ -49,7 +49,7 @@ pub(crate) async fn clear(recorded: Recorded, run: &TaskRun<'_>) -> Result<Clear
     }
 }
 
-/// Asks until there is an answer or the time is up.
+/// Repeats the question until there is an answer or the time is up.
 async fn judge(
     policy: &Policy,
     recorded: &Recorded,

@@ -1,5 +1,5 @@
 //! Devices that engines share: their memory is not enough for all, so engines load when a task needs them and leave
-//! again. [`room`](mod@crate::room) decides; this module loads and unloads. A task is claimed only once its engine has
+//! again. The `device_scheduler` decides; this module loads and unloads. A task is claimed only once its engine has
 //! room, so no task ever waits for another engine to leave, and an engine that does not leave holds no task up.
 
 use std::fmt;
@@ -84,7 +84,7 @@ impl Device {
         device
     }
 
-    /// The same, which wakes whoever waits for `freed` when an engine has left.
+    /// Sets the notification that is sent when an engine has left.
     pub(crate) fn waking(mut self, freed: &Arc<Notify>) -> Self {
         self.freed = freed.clone();
         self
@@ -96,7 +96,7 @@ impl Device {
         tenants.map(|(index, tenant)| (index, tenant.models.as_slice()))
     }
 
-    /// What is loaded, for operators.
+    /// The device and its engines, for operators.
     pub(crate) fn shown(&self) -> SharedDevice {
         let room = self.room();
         let engines = self.tenants.iter().enumerate();
@@ -119,8 +119,8 @@ impl Device {
         }
     }
 
-    /// Unloads what an earlier process may have left. Servers outlive a worker, and so does what they have loaded;
-    /// processes end with it.
+    /// Unloads engines that an earlier process may have left loaded. Remote servers keep models loaded
+    /// after a worker exits; child processes do not.
     pub(crate) fn clear(self: &Arc<Self>, now: Duration) {
         for (index, tenant) in self.tenants.iter().enumerate() {
             // Engines that make frames live in processes of this worker or in the worker itself:
@@ -203,7 +203,7 @@ impl Device {
                 });
                 if let Err(error) = spawned {
                     let (device, engine) = (&self.name, &tenant.name);
-                    tracing::warn!(device, engine, %error, "no thread to unload an engine, which keeps its room for now");
+                    tracing::warn!(device, engine, %error, "could not start unload thread; engine stays loaded");
                     return false;
                 }
             }
@@ -226,7 +226,7 @@ impl Device {
         }
     }
 
-    /// Keeps the gauges of the device current.
+    /// Updates the gauges of the device.
     fn measure(&self) {
         let shown = self.shown();
         for (kind, megabytes) in [
@@ -315,7 +315,7 @@ impl Berth {
         self.device.unload_all(leaving, Reason::Room);
     }
 
-    /// Takes the engine's room for one task; `None` if there is none now.
+    /// Reserves the engine's room for one task; `None` if there is none now.
     pub(crate) fn hold(&self, clock: &Arc<dyn Clock>) -> Option<RoomHold> {
         let is_held = self.device.room().hold(self.index, clock.steady());
         is_held.then(|| RoomHold {

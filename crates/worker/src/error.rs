@@ -105,7 +105,7 @@ impl GatherError {
         }
     }
 
-    /// What a host did, if its failure may pass.
+    /// The host failure behind this error, if it may pass.
     pub(crate) fn host_failure(&self) -> Option<HostFailure> {
         let Self::Host { index, error } = self else {
             return None;
@@ -151,7 +151,7 @@ impl GatherError {
     }
 }
 
-/// The same failure, for the reference at `index`.
+/// Names the reference at `index` in a failure.
 fn named(failure: Failure, spec: &VideoSpec, index: usize) -> Failure {
     match spec.inputs.param(index) {
         Some(param) => failure.of(param),
@@ -315,7 +315,7 @@ pub(crate) enum Stop {
 }
 
 impl Stop {
-    /// A stable code, for traces.
+    /// Stable code, for traces.
     pub(crate) const fn code(self) -> &'static str {
         match self {
             Self::Lost(LeaseLost::Withdrawn) => "withdrawn",

@@ -137,7 +137,7 @@ async fn bring(worker: &Worker, fetch: &Fetch, failures: &HostFailures) -> Optio
     fetched
 }
 
-/// What becomes of a task whose fetch failed after `time`.
+/// The outcome for a task whose fetch failed after `time`.
 fn after_error(
     worker: &Worker,
     fetch: &Fetch,

@@ -34,7 +34,7 @@ pub(crate) struct FilmOrder {
     pub(crate) references: Vec<OpenedReference>,
     /// The video that the spec edits.
     pub(crate) source: Option<Staged>,
-    /// From an earlier attempt.
+    /// The engine's ticket of an earlier attempt.
     pub(crate) ticket: Option<String>,
     pub(crate) provenance: Provenance,
     pub(crate) signer: Option<Arc<dyn FilmSigner>>,
@@ -42,7 +42,7 @@ pub(crate) struct FilmOrder {
     pub(crate) control: Control,
 }
 
-/// Has the film made, and checks it, while the lease is held.
+/// Orders the film or follows it, and checks it, while the lease is held.
 pub(crate) async fn film(order: FilmOrder, run: &TaskRun<'_>) -> Result<Recorded, Unmade> {
     make(&order, run).await?;
     let spec = order.spec.clone();

@@ -59,7 +59,7 @@ impl TaskRun<'_> {
             }
             Err(Unmade::Failed(error)) => self.end_failed(&error).await,
             Err(Unmade::Refused(failure)) => {
-                // The place has made a video: what the policy thinks of it is not its fault.
+                // The place has made a video; the policy's verdict is not its fault.
                 self.control.place.succeeded();
                 self.store_outcome(Err(failure)).await;
             }
@@ -344,7 +344,7 @@ pub(crate) struct FailedRuns {
     runs: u32,
 }
 
-/// Who may be at fault for a failed run.
+/// The party that may be at fault for a failed run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Blame {
     /// The task, or this service: final.
@@ -429,7 +429,7 @@ impl TaskRun<'_> {
         ticket.and_then(FailedRuns::from_ticket).unwrap_or_default()
     }
 
-    /// Asks the engine for other places than those at which the task has failed.
+    /// Makes the engine avoid the places at which the task has failed.
     pub(crate) fn avoid_failed_places(&self) {
         if let Some(places) = self.served.engine.places() {
             let names = self.failed_runs().names(places, &self.owner());
@@ -437,8 +437,8 @@ impl TaskRun<'_> {
         }
     }
 
-    /// Records a failed run with its place. Returns what the next attempt must know, or `None` if
-    /// the failure is final.
+    /// Records a failed run with its place. Returns the list for the next attempt, or `None` if the
+    /// failure is final.
     async fn next_elsewhere(&self, blame: Blame, error: &str) -> Option<FailedRuns> {
         let (places, name) = self.control.place.chosen()?;
         let here = if places.are_shared() {

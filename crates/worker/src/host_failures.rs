@@ -4,7 +4,7 @@
 //! The pause itself is the store's, like that of a fetch which waits for its turn: meanwhile the task keeps
 //! its place in the queue, and holds neither a lease, nor a place in the fetch stage, nor a share of its
 //! project. Only the count is in memory. So it needs no column in every task's row; the price is that a
-//! restart begins it anew, and that processes which share a PostgreSQL store count apart. Each of them stops
+//! restart resets it, and that processes which share a PostgreSQL store count separately. Each of them stops
 //! at the same bound.
 
 use std::collections::HashMap;
@@ -59,7 +59,7 @@ pub(crate) struct HostFailure {
     pub(crate) reached: Reached,
 }
 
-/// What follows a failed try.
+/// The next step after a failed try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AfterTry {
     Retry { pause: Duration },

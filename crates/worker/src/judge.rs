@@ -32,7 +32,7 @@ pub(crate) struct Judge {
     arrivals: Arc<Semaphore>,
     /// A task waits for only one place, however many files it has.
     own: Semaphore,
-    /// Where files are checked.
+    /// Threads that check files.
     files: Pool,
     sound_seconds: Mutex<f64>,
 }

@@ -72,7 +72,7 @@ impl LeaseKeeper {
         })
     }
 
-    /// Keeps a lease that was requested at `asked_ms`.
+    /// Renews a lease that was requested at `asked_ms` until the returned handle is dropped.
     pub(crate) fn keep(
         self: &Arc<Self>,
         lease: Lease,
@@ -232,12 +232,12 @@ impl Drop for KeptLease {
 /// A running keeper; it stops when this is dropped.
 #[derive(Debug)]
 pub(crate) enum KeeperService {
-    /// On a separate thread and runtime.
+    /// Runs on a separate thread and runtime.
     Thread {
         ended: CancellationToken,
         thread: Option<JoinHandle<()>>,
     },
-    /// On the runtime of the runs ([`crate::Pools::on_the_spot`]).
+    /// Runs on the runtime of the runs ([`crate::Pools::on_the_spot`]).
     Task(#[expect(dead_code, reason = "ends the task when it is dropped")] JoinSet<()>),
 }
 
@@ -251,7 +251,7 @@ impl KeeperService {
         let (work, every) = (worker.work.clone(), worker.settings.heartbeat_every);
         let (alive, until) = (worker.backoff.readiness().alive(), ended.clone());
         let keeping = async move {
-            // Dropped even on a panic: without renewals, runs are in vain.
+            // Dropped even on a panic: without renewals, every run loses its lease.
             let _alive = alive;
             keep_all(keeper, work, every, until).await;
         };
@@ -311,7 +311,7 @@ async fn keep_all(
     }
 }
 
-/// In whole percent, never 100, which is for completed tasks.
+/// The progress in whole percent, 0 to 99: only a completed task has 100.
 pub(crate) fn percent(progress: &Progress) -> u8 {
     (progress.fraction() * 100.0).clamp(0.0, 99.0) as u8
 }

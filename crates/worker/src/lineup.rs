@@ -34,7 +34,7 @@ pub struct Served {
 pub(crate) struct Queue {
     pub(crate) models: Vec<String>,
     seats: Option<Arc<Semaphore>>,
-    /// Where the engine works, and the number of its tasks that are there or on their way.
+    /// The engine's places, and the number of its tasks that are there or on their way.
     places: Option<(Arc<Places>, Arc<AtomicUsize>)>,
     /// All seats of the engine, free or not, if it has a limit.
     pub(crate) seats_max: Option<usize>,
@@ -97,7 +97,7 @@ impl Queue {
         }
     }
 
-    /// Takes up to `count` free seats. `clock` times the use of a shared device.
+    /// Acquires up to `count` free seats. `clock` times the use of a shared device.
     pub(crate) fn free_seats(&self, count: usize, clock: &Arc<dyn Clock>) -> Vec<EngineSeat> {
         // `Relaxed` is enough: the claim loop alone adds to the count, and an end that it does not
         // see yet only delays a claim.
@@ -190,7 +190,7 @@ impl Lineup {
         }
     }
 
-    /// The same, whose engines share these devices. Each engine has one device at most.
+    /// Adds the devices that engines share. Each engine has one device at most.
     pub fn sharing(mut self, devices: impl IntoIterator<Item = Device>) -> Self {
         let devices = devices.into_iter();
         self.devices = devices
@@ -199,7 +199,7 @@ impl Lineup {
         self
     }
 
-    /// The same, where these engines load at the worker's start instead of with their first task.
+    /// Sets the engines that load at the worker's start instead of with their first task.
     pub fn warming(mut self, engines: impl IntoIterator<Item = Arc<dyn Engine>>) -> Self {
         self.warm = engines.into_iter().map(Warm).collect();
         self

@@ -1,4 +1,4 @@
-//! An engine, whichever way it works.
+//! An engine of either kind: one that makes frames, or one that delivers finished films.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Maker {
         }
     }
 
-    /// Where it works, if that can break apart from this process.
+    /// Its places, if they can fail independently of this process.
     pub(crate) fn places(&self) -> Option<&Arc<Places>> {
         match self {
             Self::Frames(engine) => engine.places(),
@@ -31,7 +31,7 @@ impl Maker {
         }
     }
 
-    /// Whether a job that failed at one place may run at another without being asked.
+    /// Whether a job that failed at one place may be repeated at another.
     pub(crate) fn repeats_failed_jobs(&self) -> bool {
         match self {
             Self::Frames(_) => true,

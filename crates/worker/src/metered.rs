@@ -17,7 +17,7 @@ pub(crate) enum Stage {
     Prepare,
     /// Runs the engine.
     Make,
-    /// Asks the policy service.
+    /// Waits for the verdict of the policy service.
     Clear,
     /// Stores the result.
     Publish,

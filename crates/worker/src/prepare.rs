@@ -106,7 +106,7 @@ pub(crate) async fn prepare(
     opened.await.unwrap_or(Err(PrepareError::Panicked))
 }
 
-/// What a failed copy means; `gone` if its blob was removed a moment ago.
+/// Maps the error of a failed copy; `gone` if its blob was removed a moment ago.
 fn or_gone(gone: impl FnOnce() -> PrepareError) -> impl FnOnce(BlobError) -> PrepareError {
     move |error| match error {
         BlobError::NotFound(_) => gone(),
@@ -191,7 +191,7 @@ fn typed(files: Vec<Staged>) -> Result<Vec<OpenedReference>, PrepareError> {
     typed.collect()
 }
 
-/// The materials, and a warning if the colours of a picture are not what they should be.
+/// The materials, and a warning if a picture may have the wrong colours.
 fn decode(
     spec: &VideoSpec,
     files: &[Staged],

@@ -169,7 +169,7 @@ struct RecorderSink<'a> {
     /// `open` until the first frame, `render` until the last, then `encode` for the remaining
     /// encoding.
     span: Span,
-    /// Where `render` starts; taken when it does.
+    /// Parent of the `render` span; taken when that begins.
     trail: Option<Trail>,
 }
 

@@ -39,11 +39,11 @@ pub struct References {
     /// Only one arriving file is checked at a time.
     arrivals: Arc<Semaphore>,
     reserve: Reserve,
-    /// Where files arrive.
+    /// Folder for arriving files.
     scratch: Arc<Scratch>,
 }
 
-/// Held while a task's references are fetched.
+/// Lock of one task, held while its references are fetched.
 type Gate = tokio::sync::Mutex<()>;
 
 impl References {

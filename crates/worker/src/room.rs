@@ -1,5 +1,5 @@
-//! The room on a device: which of the engines that share it are loaded, which may load, and which leave. Pure: the
-//! caller passes the time, and does what the room decides. Two things always hold: the engines that are loaded or
+//! Decides which of the engines that share a device are loaded, which may load, and which leave. Pure: the caller passes
+//! the time and carries the decisions out. Two things always hold: the engines that are loaded or
 //! still leaving need no more than the budget, and an engine in use never leaves.
 
 use std::time::Duration;
@@ -35,7 +35,7 @@ pub(crate) enum Admission {
     Closed,
 }
 
-/// The standing of an engine, for operators.
+/// The state of an engine, for operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
     Away,
@@ -91,7 +91,7 @@ impl Room {
         is_urgent.then_some(passed)
     }
 
-    /// Records that the engine had its turn: the store gave what it had, or had nothing.
+    /// Records that the store was asked for tasks of the engine.
     pub(crate) fn note_turn(&mut self, engine: usize, now: Duration) {
         let tenant = &mut self.tenants[engine];
         tenant.asked = now;
@@ -128,7 +128,7 @@ impl Room {
         leaving
     }
 
-    /// The engines to unload because nobody has used them for too long.
+    /// The engines to unload because they have been idle for too long.
     pub(crate) fn overstayed(&mut self, now: Duration) -> Vec<usize> {
         let Some(idle_max) = self.patience.idle_max else {
             return Vec::new();
@@ -144,7 +144,7 @@ impl Room {
         leaving
     }
 
-    /// Has an engine leave that is not loaded as far as the room knows: an earlier process may have left it there.
+    /// Dismisses an engine that is not known to be loaded: an earlier process may have left it there.
     pub(crate) fn clear(&mut self, engine: usize, now: Duration) {
         if self.tenants[engine].place == Place::Away {
             self.dismiss(engine, now);
@@ -190,7 +190,7 @@ impl Room {
         stuck
     }
 
-    /// Gives the engine its room, for a claim; false if it has none now.
+    /// Reserves the engine's room for a claim; false if there is none now.
     pub(crate) fn hold(&mut self, engine: usize, now: Duration) -> bool {
         if self.admission(engine, now) != Admission::Open {
             return false;
@@ -251,7 +251,7 @@ impl Room {
         }
     }
 
-    /// What an operator sees of the engine.
+    /// The state of the engine, for operators.
     pub(crate) fn standing(&self, engine: usize) -> Standing {
         match self.tenants[engine].place {
             Place::Loaded { used: None, .. } | Place::Away | Place::Invited => Standing::Away,
@@ -272,7 +272,7 @@ impl Room {
         };
     }
 
-    /// The sum of the needs of engines in such places.
+    /// The sum of the needs of the engines for which `is_such` holds.
     fn sum(&self, is_such: impl Fn(&Tenant) -> bool) -> u64 {
         let such = self.tenants.iter().filter(|tenant| is_such(tenant));
         such.map(|tenant| tenant.need).sum()
@@ -304,7 +304,7 @@ impl Room {
     }
 
     /// Whether room for the engine can be made: by engines that are idle and have no task or, if it has been passed over
-    /// for too long, by any. Not soon after others left for it in vain.
+    /// for too long, by any. Not soon after others left for it and it began no run.
     fn can_make_way(&self, engine: usize, now: Duration) -> bool {
         if now < self.tenants[engine].barred_until {
             return false;
@@ -353,7 +353,7 @@ mod tests;
 
 // An engine in a room, with its place there.
 
-/// How often the pause before the next invitation doubles at most.
+/// Maximum number of times that the pause before the next invitation doubles.
 const DOUBLINGS_MAX: u32 = 3;
 
 /// One engine; the caller refers to it by its index.
@@ -388,7 +388,7 @@ enum Place {
     Leaving {
         since: Duration,
         is_told: bool,
-        /// As while it was loaded; `None` if an earlier process loaded it.
+        /// Its use while it was loaded; `None` if an earlier process loaded it.
         used: Option<Used>,
     },
 }

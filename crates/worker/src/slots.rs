@@ -30,7 +30,7 @@ struct Running {
     cost: u64,
 }
 
-/// What a worker's tasks cost: those that run, and those that it started lately.
+/// The costs of a worker's tasks: the running ones, and those that it started lately.
 #[derive(Debug)]
 pub(crate) struct ShortSlot {
     slots: usize,
@@ -46,8 +46,8 @@ struct Start {
 }
 
 impl ShortSlot {
-    /// Of a worker with this many slots, which remembers starts for as long as `memory`. Without one, or with a single
-    /// slot, no task is long.
+    /// Creates the state for a worker with this many slots, which remembers starts for as long as
+    /// `memory`. With a `memory` of zero, or a single slot, no task is long.
     pub(crate) fn new(slots: usize, memory: Duration) -> Self {
         Self {
             slots,
@@ -164,8 +164,8 @@ pub(crate) struct EnginePermits {
 }
 
 impl EnginePermits {
-    /// `slot`, held by a task with this `cost`, and `seat`; `freed` wakes the claim loop when they are free again. Up to `leftovers`
-    /// runs may free their slot before their last write ends.
+    /// Takes `slot`, for a task with this `cost`, and `seat`; `freed` wakes the claim loop when they
+    /// are free again. Up to `leftovers` runs may free their slot before their last write ends.
     pub(crate) fn new(
         slot: OwnedSemaphorePermit,
         cost: RunningCost,

@@ -26,7 +26,7 @@ pub(crate) struct Sweeper {
     stall: Stall,
     /// Measures pauses and stalls.
     clock: Arc<dyn Clock>,
-    /// Where the postponement in progress continues.
+    /// Position at which the postponement in progress continues.
     below: ExpiryCursor,
     /// Whether the store failed the last sweep: then leases could not be renewed either.
     failed: bool,

@@ -160,7 +160,7 @@ impl TaskRun<'_> {
 /// How long the engine has been silent.
 struct Life {
     reports: u64,
-    /// By a steady clock.
+    /// Time of the last check, by a steady clock.
     looked: Duration,
     silent: Duration,
     /// A longer gap between two checks is a stall of the whole process, not of the engine.

@@ -76,7 +76,7 @@ impl Trust {
         }
     }
 
-    /// Judges another reading. Call it often: the next reading after a step detects the step.
+    /// Evaluates another reading. Call it often: a step is detected by the next reading after it.
     pub fn judge(&mut self, reading: Reading) -> Verdict {
         let offset_ms = offset(reading);
         let stepped = self
@@ -163,7 +163,7 @@ impl Trust {
         });
     }
 
-    /// From now on the clock is right: results from before the step are kept for the same time by
+    /// Trusts the clock from now on: results from before the step are kept for their whole time by
     /// this clock.
     fn settle(&mut self, reading: Reading) {
         // Example. A machine boots with a clock that is two hours slow, and completes tasks; then

@@ -12,7 +12,7 @@ use kinora_engine::Control;
 use crate::drain::Shutdown;
 use crate::worker::Worker;
 
-/// Interval of looks.
+/// Interval of checks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Empties the devices before the first claim.
@@ -22,7 +22,7 @@ pub(crate) fn clear_devices(worker: &Worker) {
     }
 }
 
-/// Looks after the devices until the drain; then the process ends, and its engines with it.
+/// Unloads idle engines until the drain; then the process ends, and its engines with it.
 pub(crate) async fn look_after_devices(worker: Arc<Worker>, shutdown: Shutdown) {
     loop {
         for device in worker.lineup.devices() {

@@ -42,7 +42,7 @@ pub struct Worker {
     pub pools: Pools,
     /// Reads existing films: those of other servers, and sources of edits.
     pub films: Arc<dyn Films>,
-    /// Judges results before they are published, if there is one.
+    /// The policy service that checks results before they are published, if there is one.
     pub policy: Option<Policy>,
     /// Continues the traces of tasks.
     pub tracer: Tracer,

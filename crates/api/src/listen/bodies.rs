@@ -394,7 +394,7 @@ mod outlet_tests {
     use crate::memory::Room;
     use crate::memory::{Buffers, Owner};
 
-    /// What the socket between them holds.
+    /// Capacity of the socket between client and server.
     const SOCKET_BYTES: usize = 256;
     const PIECE_BYTES: usize = 100;
     const PATIENCE: Duration = Duration::from_secs(60);

@@ -22,7 +22,7 @@ use crate::memory::Room;
 /// Bytes that a slow client must read within each [`Deadlines::write`].
 const WRITE_BYTES_MIN: usize = 16 * 1024;
 /// A client must read an answer that is whole in memory within about this many of these periods,
-/// whatever its size, so nobody holds much memory for long.
+/// regardless of its size, so nobody holds much memory for long.
 const WRITE_WINDOWS_MAX: u64 = 8;
 /// Longer heads count against the memory for connections.
 const HEAD_BYTES_FREE: usize = 8 * 1024;
@@ -30,11 +30,11 @@ const HEAD_BYTES_FREE: usize = 8 * 1024;
 /// How long a connection may take; each step has its own start.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadlines {
-    /// From the start of the connection to its first byte.
+    /// Limit from the start of the connection to its first byte.
     pub(crate) first_byte: Duration,
-    /// From the first byte of a request to the end of its headers.
+    /// Limit from the first byte of a request to the end of its headers.
     pub(crate) head: Duration,
-    /// From the end of an answer to the first byte of the next request.
+    /// Limit from the end of an answer to the first byte of the next request.
     pub(crate) idle: Duration,
     /// How long a client may stop reading its answer.
     pub(crate) write: Duration,

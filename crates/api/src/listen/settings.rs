@@ -16,7 +16,7 @@ use crate::proxies::TrustedProxies;
 pub struct ListenSettings {
     /// Maximum number of connections; further ones wait a little, then they are refused.
     pub connections_max: usize,
-    /// From the first byte of a request to the end of its headers; also for a TLS handshake.
+    /// Limit from the first byte of a request to the end of its headers; also for a TLS handshake.
     pub header_timeout: Duration,
     /// Maximum time for answers in progress after [`crate::listen::Stop::done`].
     pub drain_limit: Duration,
@@ -29,11 +29,11 @@ pub struct ListenSettings {
 /// Limits and options of a listener beyond [`super::ListenSettings`].
 #[derive(Clone, Debug)]
 pub struct Guards {
-    /// From the start of a connection to its first byte.
+    /// Limit from the start of a connection to its first byte.
     pub first_byte_timeout: Duration,
-    /// From the end of an answer to the first byte of the next request.
+    /// Limit from the end of an answer to the first byte of the next request.
     pub idle_timeout: Duration,
-    /// From the end of a request's headers to the end of its body.
+    /// Limit from the end of a request's headers to the end of its body.
     pub request_timeout: Duration,
     /// How long a client may leave an answer unread.
     pub write_timeout: Duration,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use crate::files::Variant;
 
-/// Applies all these details to `document`.
+/// Applies these details to `document`.
 pub(super) fn make_exact(document: &mut Value, catalog: &Catalog) {
     merge(
         document,
@@ -122,7 +122,7 @@ fn submit_fields(catalog: &Catalog) -> Value {
     )
 }
 
-/// What the type of a field of a submit does not say.
+/// The schema details of a submit field that its type cannot express.
 fn submit_field(field: FieldKey, catalog: &Catalog) -> Value {
     let urls = |most: fn(&Features) -> u32| {
         let cards = catalog.cards().iter();
@@ -163,7 +163,7 @@ fn submit_field(field: FieldKey, catalog: &Catalog) -> Value {
     }
 }
 
-/// At least one character that is no white space.
+/// Pattern: at least one character other than white space.
 const NOT_BLANK: &str = r"\S";
 
 fn task_id() -> Value {
@@ -274,7 +274,7 @@ fn ratios() -> Vec<&'static str> {
     named.chain(["adaptive"]).collect()
 }
 
-/// The same schema, or `null`, which means absent.
+/// Extends a schema by `null`, which means absent.
 fn or_null(schema: &Value) -> Value {
     let mut schema = schema.clone();
     schema["type"] = json!([schema["type"], "null"]);

@@ -9,7 +9,6 @@ use kinora_contract::{Clock, ManualClock};
 use kinora_store::StoreError;
 use proptest::prelude::*;
 
-use super::super::{Bucket, REQUEST, RateLimits, Standing};
 use super::*;
 
 const NOW: UnixMs = 1_800_000_000_000;

@@ -168,8 +168,8 @@ impl Hub {
         }
     }
 
-    /// Records the tasks that a new follower of a project reads itself. What is news in it is delivered to its earlier
-    /// followers.
+    /// Records the tasks that a new follower of a project reads itself, and delivers the news among
+    /// them to its earlier followers.
     pub(super) fn note(&mut self, name: &str, unfinished: &[Glance], ended: &Ended) {
         let looks = self.looks;
         self.changes += 1;
@@ -407,7 +407,7 @@ impl SharedHub {
         }
     }
 
-    /// Those of these tasks whose changes may concern a waiting client.
+    /// Keeps the tasks whose changes may concern a waiting client.
     pub(super) fn concerning(&self, ids: impl IntoIterator<Item = TaskId>) -> Vec<TaskId> {
         let all = self.lock();
         let ids = ids.into_iter();

@@ -32,7 +32,7 @@ pub(crate) struct Mailbox {
 
 #[derive(Debug, Default)]
 struct Letters {
-    /// In the order of their first changes.
+    /// Unread letters, ordered by the first change of their tasks.
     waiting: BTreeMap<u64, Letter>,
     /// The places of the tasks in it.
     places: HashMap<TaskId, u64>,

@@ -27,7 +27,7 @@ pub(crate) struct Rendering {
 #[derive(Debug, Default)]
 pub(super) struct Renderings {
     by_task: HashMap<TaskId, Entry>,
-    /// In the order in which they were made.
+    /// The tasks of all entries, oldest entry first.
     order: BTreeMap<u64, TaskId>,
     next: u64,
     bytes: usize,

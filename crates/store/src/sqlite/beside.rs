@@ -14,7 +14,7 @@ use super::rows::COLUMNS;
 use super::{checkpoint, opening, read_overview, rows, schema, script};
 use crate::backend::Tables;
 use crate::sql::{Dialect, Question, Script};
-use crate::tables::{keys, secrets, operators};
+use crate::tables::{keys, operators};
 use crate::{
     KeyAction, Loss, OpenError, Operations, Overview, SqliteOptions, StoreError, TallyRequest,
     TallyRow,
