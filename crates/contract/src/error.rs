@@ -331,6 +331,7 @@ impl Failure {
     pub fn of(self, param: impl Into<String>) -> Self {
         let param = param.into();
         Self {
+            // Clients of `fail_reason` see only the sentence, so the field is named there as well.
             message: format!("{param}: {}", self.message),
             param: Some(param),
             ..self

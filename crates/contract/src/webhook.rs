@@ -52,6 +52,8 @@ impl WebhookSecret {
     /// since HMAC takes keys of any length.
     fn sign(&self, id: &str, timestamp_s: u64, body: &[u8]) -> Option<String> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
+        // Id and time are signed too: a receiver can refuse an old delivery that somebody else
+        // repeats, with its true time or with a new one.
         mac.update(format!("{id}.{timestamp_s}.").as_bytes());
         mac.update(body);
         Some(format!(

@@ -110,6 +110,7 @@ impl Overview {
             return;
         }
         queue.waiting = queue.waiting.saturating_add(tasks);
+        // By the wall clock: after a step back, a task may seem to be created in the future.
         let waited_ms = self.now_ms.saturating_sub(oldest_ms);
         queue.oldest_waiting_ms = queue.oldest_waiting_ms.max(Some(waited_ms));
     }
