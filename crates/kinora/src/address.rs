@@ -44,7 +44,7 @@ impl ListenAddress {
             .ok_or_else(|| Failure::new(format!("The name in '{self}' has no address.")))
     }
 
-    /// Whether it stands for every address of this machine, and so names none.
+    /// Whether the address is that of all interfaces, such as 0.0.0.0, which names no host.
     pub(crate) fn is_unspecified(&self) -> bool {
         matches!(self.host, Host::Address(address) if address.is_unspecified())
     }

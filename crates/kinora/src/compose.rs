@@ -35,7 +35,7 @@ const START_PAUSE_SECONDS_MAX: u64 = 10;
 /// Lifetime after which a process is in no crash loop. Until then it makes no last run of a task that
 /// was running when a worker died, since another death would fail that task.
 const SETTLED_AFTER_SECONDS: u64 = 60;
-/// Threads for work without a share of its own that limits itself, such as a list's.
+/// Threads for blocking work that limits itself and has no share of its own, such as a list's.
 const OTHER_THREADS: usize = 32;
 
 /// The parts of a process that serves clients.
@@ -200,14 +200,16 @@ fn api_settings(
     })
 }
 
-/// A failed task has nothing but its texts, which must not fill the disk for as long as results are kept.
+/// Retention of failed tasks. They have only texts, and must not fill the disk for as long as
+/// results are kept.
 fn failed_retention_ms(config: &Config) -> u64 {
     let results = &config.results;
     let hours = results.failed_retention_hours.min(results.retention_hours);
     u64::from(hours) * HOUR_MS
 }
 
-/// How long the clocks must agree; end-to-end tests cannot wait ten minutes.
+/// Time for which the clocks must agree before anything expires. End-to-end tests cannot wait ten
+/// minutes.
 #[cfg_attr(not(feature = "test-faults"), expect(unused_variables))]
 fn clock_settle_ms(config: &Config) -> u64 {
     #[cfg(feature = "test-faults")]
@@ -304,7 +306,7 @@ fn worker(config: &Config, opened: Opened, lineup: Lineup) -> Result<Worker, Fai
     })
 }
 
-/// Reads each film in a process of its own.
+/// Reads each film in a separate process.
 #[cfg_attr(not(feature = "test-faults"), expect(unused_variables))]
 fn films(config: &Config) -> Arc<dyn Films> {
     #[cfg(feature = "test-faults")]

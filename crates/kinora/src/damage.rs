@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::failure::Failure;
 use crate::output::date;
 
-/// The remedy in every refusal.
+/// Remedy at the end of every refusal.
 pub(crate) const WAY_ON: &str = "Restore a backup; or start once with --accept-loss (KINORA_ACCEPT_LOSS=1) to go on \
                       without what is missing.";
 

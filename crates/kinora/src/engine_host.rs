@@ -179,8 +179,8 @@ impl Origin {
     }
 }
 
-/// An operator's command, with an allow list of the service's environment. It starts as this executable, which prepares
-/// itself, and then becomes the command.
+/// Builds an operator's command, with an allow list of the service's environment. It starts as this executable, which prepares
+/// itself and then becomes the command.
 pub(crate) fn operator_command(command: &[String], confinement: Option<&Confinement>) -> Command {
     let mut prepared = this_executable("command-host");
     // As an argument, and not in a file: it needs no place to be stored, and the child cannot find
@@ -257,7 +257,8 @@ fn scratch(data: &Path, name: &str) -> PathBuf {
     data.join("scratch").join(plain)
 }
 
-/// This executable as it was when this process started, even if its file has been replaced since.
+/// A command that runs this executable, as it was when this process started, even if its file has
+/// been replaced since.
 fn this_executable(subcommand: &str) -> Command {
     let mut command = Command::new("/proc/self/exe");
     command.arg(subcommand);

@@ -40,14 +40,15 @@ pub(crate) struct TestOptions {
     limits: Vec<(&'static str, u64)>,
     /// `FAULT_SEED`: selects which calls.
     fault_seed: u64,
-    /// `CLOCK_SETTLE_MS`: how long the clocks must agree before anything expires.
+    /// `CLOCK_SETTLE_MS`: time for which the clocks must agree before anything expires.
     pub(crate) clock_settle_ms: Option<u64>,
-    /// `LONG_CLIP_FRAME_MS`: the pause after each frame of a clip of ten seconds or more, so that tests have the machine
-    /// to themselves meanwhile.
+    /// `LONG_CLIP_FRAME_MS`: pause after each frame of a clip of ten seconds or more, in which
+    /// tests have the machine to themselves.
     long_clip_frame_ms: u64,
     /// `PLAIN_CLIPS`: clips are coloured bars, for tests that do not look at what the storyboard paints.
     has_plain_clips: bool,
-    /// `FILMS_IN_PROCESS`: films are read in this process, whose executable may be a test and not the program.
+    /// `FILMS_IN_PROCESS`: read films in this process, whose executable may be a test and not the
+    /// program.
     pub(crate) reads_films_in_process: bool,
 }
 

@@ -25,7 +25,8 @@ pub(crate) fn program() -> String {
     program.map_or_else(|| "kinora".to_owned(), |name| quoted(&name))
 }
 
-/// Why a command beside the service cannot open its store; `words` is the command that leads to another one.
+/// Failure of a command that cannot open the store; `words` is a command on another store, as an
+/// example.
 pub(crate) fn not_opened(error: OpenError, words: &str, home: &HomeArgs) -> Failure {
     match error {
         OpenError::Missing(path) => Failure::new(format!(

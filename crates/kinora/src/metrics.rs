@@ -305,7 +305,7 @@ async fn read_store(stores: &Stores, shown: &Shown) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Every model that somebody serves or waits for, or did.
+/// Sets the gauges of every model that has, or had, a worker or a waiting task.
 fn set_queue(counts: &Counts, living: &[LivingWorker], shown: &Shown) {
     let served = living.iter().flat_map(|one| &one.worker.models);
     let served = served.filter(|one| one.is_available);

@@ -205,7 +205,7 @@ fn file_object((file, state): &(Weight, State)) -> Value {
     })
 }
 
-/// Removes them, and prints what became of each.
+/// Removes the files of the named models, and prints what happened to each.
 fn remove(args: &NamedArgs) -> Result<(), Failure> {
     let config = Config::load(&args.home)?;
     let models = weights::models(&config, &args.names)?;

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 const RESERVE: u64 = 320;
 /// Reserved for each slot of the worker: the references of one task, and its files.
 const RESERVE_PER_SLOT: u64 = 16;
-/// Fewer connections than this are of no use.
+/// Minimum number of connections of a useful service.
 const CONNECTIONS_MIN: u64 = 16;
 
 /// The number of descriptors that this process may open, and their uses.

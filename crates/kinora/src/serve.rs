@@ -203,8 +203,8 @@ fn listen_settings(config: &Config) -> Result<ListenSettings, Failure> {
     })
 }
 
-/// Runs tasks until the stop, or only tidies up; returns whether clients may wait for an end: of a task that still ran
-/// when the stop began, or of one on another machine.
+/// Runs tasks until the stop, or only tidies up. Returns whether clients may be waiting for the end
+/// of a task: of one that still ran when the stop began, or of one on another machine.
 async fn work(worker: Worker, enabled: bool, shutdown: Shutdown) -> bool {
     if enabled {
         return worker.work(shutdown).await > 0;

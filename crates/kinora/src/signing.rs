@@ -25,8 +25,8 @@ pub(crate) fn earlier_file(data: &Path) -> PathBuf {
     data.join("signing.key")
 }
 
-/// Signs with the operator's key, or else with the store's, and also accepts URLs signed with the
-/// other one. With the store's key.
+/// Returns a signer with the operator's key, or else with the store's, which also accepts URLs
+/// signed with the other one; and the store's key.
 pub(crate) async fn signer(
     config: &Config,
     secrets: &dyn Secrets,
@@ -105,7 +105,7 @@ pub(crate) async fn expire_addresses(config: &Config, keys: &dyn KeyStore) -> Re
     }
 }
 
-/// The store's key. If it has none, it gets that of an earlier version, or a new one.
+/// Returns the store's key. A store without one gets that of an earlier version, or a new one.
 async fn stored(config: &Config, secrets: &dyn Secrets, holds: &Holds) -> Result<Secret, Failure> {
     if let Some(kept) = secrets.signing_key().await.map_err(unreadable)? {
         return Ok(Secret::new(kept.0));

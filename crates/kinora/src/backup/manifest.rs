@@ -63,7 +63,7 @@ pub(crate) struct Tasks {
     pub(crate) expired: u64,
 }
 
-/// The files of tasks. Lengths and hashes of results are in the database.
+/// The files of tasks in a backup. The database has the lengths and hashes of results.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Results {

@@ -18,7 +18,7 @@ use crate::{folder, system};
 
 const URL: &str = "KINORA_URL";
 const KEY: &str = "KINORA_API_KEY";
-/// The variable in the first start's greeting, accepted too.
+/// The variable in the greeting of the first start, accepted as well.
 const GREETED_KEY: &str = "KINORA_KEY";
 /// Trusted certificates, in the variable that other programs use.
 const CERTIFICATES: &str = "SSL_CERT_FILE";

@@ -136,7 +136,8 @@ impl Surplus {
 }
 
 impl Config {
-    /// Maximum number of tasks that this process runs at a time: `worker.slots`, or one for each seat of the engines.
+    /// Maximum number of concurrent tasks of this process: `worker.slots`, or one for each seat of
+    /// the engines.
     pub(crate) fn slots(&self) -> u32 {
         // A slot per seat keeps every device busy: with fewer slots some could never get a task,
         // and with more, tasks would hold slots while they wait for a seat.

@@ -23,7 +23,7 @@ pub(crate) use memory::{Memory, Placement};
 /// The name of the built-in engine.
 pub(crate) const BUILT_IN: &str = "storyboard";
 
-/// A run in this process whose engine reports no progress for this long is stopped.
+/// Time without progress after which a run in this process is stopped.
 const SILENCE_MAX: Duration = Duration::from_mins(1);
 
 /// One engine.
@@ -73,12 +73,14 @@ impl Engine {
         })
     }
 
-    /// Maximum number of tasks that it takes at a time; `None`: as many as there are slots.
+    /// Maximum number of tasks that the engine accepts at a time; `None` for as many as there are
+    /// slots.
     pub(crate) fn places(&self) -> Option<usize> {
         self.host.map(|host| host.processes as usize)
     }
 
-    /// Number of tasks that it works on at a time: its processes or servers, or 1 for the engine in this process.
+    /// Number of tasks that the engine works on at a time: its processes or servers, or 1 for the
+    /// engine in this process.
     pub(crate) fn seats(&self) -> u32 {
         match (self.settings.output(), self.host) {
             (Output::Films(films), _) => u32::try_from(films.servers().len()).unwrap_or(u32::MAX),
@@ -95,7 +97,7 @@ impl Engine {
         }
     }
 
-    /// A run of this engine that shows no sign of life for this long is stopped.
+    /// Time without progress after which a run of this engine is stopped.
     pub(crate) fn silence_max(&self) -> Duration {
         match (self.settings.output(), self.host) {
             (Output::Films(films), _) => films.silence_max(),
@@ -267,7 +269,8 @@ fn kind_named(name: &str, kind: &str) -> Result<Kind, Failure> {
     })
 }
 
-/// The engine's host; of a command of the operator, without a sandbox and with a process for each device.
+/// Reads the process host. An operator's command runs without a sandbox, with a process for each
+/// device.
 fn host_of(name: &str, table: Option<Value>, program: Option<Program>) -> Result<Host, Failure> {
     let mut table = table.unwrap_or_else(|| Value::Table(Table::new()));
     if let (Some(program), Some(keys)) = (program, table.as_table_mut()) {

@@ -82,7 +82,7 @@ const fn wanted(setting: &Value) -> &'static str {
     }
 }
 
-/// The usual words for a boolean, as other programs take them from variables.
+/// Parses a boolean, in the words that other programs accept from variables.
 pub(super) fn boolean(text: &str) -> Option<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Some(true),

@@ -27,7 +27,8 @@ fn text_file(name: &str, path: &Path, bytes_max: u64) -> Result<String, Failure>
     std::fs::read_to_string(path).map_err(unreadable)
 }
 
-/// The token of `[section]`: the first line of a file, or the variable `name`, as far as either is set.
+/// Reads the token of `[section]`: the first line of a file, or the variable `name`, whichever is
+/// set.
 pub(super) fn token(
     section: &str,
     path: &Path,

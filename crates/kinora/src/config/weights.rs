@@ -12,13 +12,14 @@ use super::Config;
 use super::secret::{check_token, token};
 use crate::failure::Failure;
 
-/// The wait before the first retry.
+/// Wait before the first retry.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// Time without a byte after which a transfer is tried again: far more than a busy server needs for the next piece, and
-/// little beside the hours that a download may take.
+/// Time without a byte after which a transfer is retried: far longer than a busy server takes for
+/// the next piece, and short beside the hours of a large download.
 const STALL_LIMIT: Duration = Duration::from_mins(1);
-/// Maximum number of retries in a row without progress. With doubling waits they bridge half a minute, as a server's
-/// restart takes; after that somebody should look, and the same command goes on where it stopped.
+/// Maximum number of consecutive retries without progress. With doubling waits they bridge half a
+/// minute, such as a server's restart. After that an operator should look; the same command resumes
+/// the download.
 const RETRIES_MAX: u32 = 5;
 
 /// `[weights]`.

@@ -428,7 +428,8 @@ impl<'c> StoppedJobs<'c> {
         self.larger.as_ref().map(|_| self.shape)
     }
 
-    /// Goes on to a larger job, if the engine `makes` it. `false`: there is none, and the plainest is as good as any.
+    /// Switches to a larger job that the engine `makes`. Returns false if there is none, and
+    /// switches back to the plainest.
     pub(super) fn enlarge(&mut self, makes: impl FnOnce(&Case) -> bool) -> bool {
         let shape = self.shape.larger().filter(|_| !self.is_largest);
         let larger = shape.and_then(|shape| {

@@ -16,8 +16,8 @@ use crate::system;
 
 /// Time between looks at the progress.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-/// How long a process may live after the end of its input. It must kill itself at once; the system takes a moment to
-/// give back the memory of a device.
+/// Maximum lifetime of a process after the end of its input. It must end at once, but the system
+/// takes a moment to release the memory of a device.
 const END_OF_INPUT_LIMIT: Duration = Duration::from_secs(10);
 
 /// A remark on the conduct of a process that the results of its jobs do not show.

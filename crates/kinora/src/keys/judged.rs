@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::system::random;
 
 const DAY_MS: u64 = 24 * 60 * 60 * 1000;
-/// A hundred years: more is a typo.
+/// Maximum lifetime of a key: a hundred years. More is a typo.
 const EXPIRES_IN_DAYS_MAX: u32 = 36_500;
 
 /// The valid parts of a new key.

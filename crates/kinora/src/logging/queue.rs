@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Maximum bytes of waiting lines. The thread may hold as many again while it writes.
+/// Maximum bytes of waiting lines. The writer may hold as many again while it writes.
 const BYTES_MAX: usize = 1 << 20;
-/// The thread's pause after a write, in which lines gather: under load they then wake it for each pause, not for each line.
+/// Pause of the writer after a write, in which lines gather. Under load, lines then wake it once
+/// per pause and not each time.
 const GATHERING: Duration = Duration::from_millis(2);
-/// The thread's pause when standard error is a full, non-blocking pipe.
+/// Pause of the writer when standard error is a full, non-blocking pipe.
 const FULL_PAUSE: Duration = Duration::from_millis(20);
 
 /// The queue. Clones share it.
@@ -39,7 +40,7 @@ struct Waiting {
     dropped: u64,
     /// Whether the thread is writing lines that it has taken.
     writing: bool,
-    /// Whether the thread waits to be woken. `notify_one` is a system call even when nobody waits.
+    /// Whether the writer waits to be woken. `notify_one` is a system call even without a waiter.
     asleep: bool,
     closing: bool,
 }

@@ -16,7 +16,8 @@ use crate::failure::Failure;
 use crate::output::print;
 use crate::{engine_host, system, weights};
 
-/// Looks into the files of every engine that has some, and loads those that look well. Asks the servers of the others.
+/// Checks the files of every engine that has some, and loads those that pass. Checks the servers of
+/// the other engines.
 pub(super) fn run(home: &HomeArgs, load: bool) -> Result<(), Failure> {
     let config = Config::load(home)?;
     let mut outcomes = Vec::new();
@@ -168,7 +169,8 @@ struct Gpu {
     gigabytes: f64,
 }
 
-/// Whether the engine's devices are large enough, as far as that is known, and what to tell an operator.
+/// Whether the engine's devices are large enough, as far as that is known, with a text for the
+/// operator.
 struct Comparison {
     fits: bool,
     text: String,
@@ -258,7 +260,8 @@ fn compared(
     }
 }
 
-/// The GPUs that an engine with these `devices` uses: without any, the first. The error is one that is not listed.
+/// The GPUs that an engine with these `devices` uses: the first one if `devices` is empty. The
+/// error is a device that is not listed.
 fn used<'g>(gpus: &'g [Gpu], devices: &[String]) -> Result<impl Iterator<Item = &'g Gpu>, String> {
     let names = devices.iter().flat_map(|entry| entry.split(','));
     let mut named: Vec<&Gpu> = Vec::new();

@@ -197,7 +197,7 @@ async fn all(
     Ok(failures)
 }
 
-/// Prints what became of a file; returns its failure.
+/// Prints the outcome of a download; returns its failure.
 fn told(source: &Source, got: Result<u64, Error>, weights: &Weights) -> Option<Failure> {
     match got {
         Ok(bytes) => {

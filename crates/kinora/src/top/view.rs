@@ -18,7 +18,7 @@ pub(super) struct Reading<'a> {
     /// The name of the store.
     pub(super) place: &'a str,
     pub(super) overview: &'a Overview,
-    /// Why the store could not be read since then.
+    /// Why later readings of the store failed, if they did.
     pub(super) trouble: Option<&'a str>,
 }
 

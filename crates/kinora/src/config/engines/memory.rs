@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Table;
 
-/// The share of a device's memory that the arithmetic may fill: activations, the driver and other programs have the rest.
+/// Share of a device's memory that the arithmetic may fill. Activations, the driver and other
+/// programs use the rest.
 const FILLED_MAX: f64 = 0.9;
 
 /// The figures, in units of 10^9 bytes.
@@ -61,7 +62,8 @@ impl Memory {
         (!is_good).then_some("memory: sizes must be above 0, and parts_gigabytes must name a part")
     }
 
-    /// The memory that the engine needs at least: the weights on the device, and the largest tensor of decoding.
+    /// Minimum memory of a run, in units of 10^9 bytes: the weights on the device, and the largest
+    /// tensor of decoding.
     pub(crate) fn needs(&self, placement: Placement) -> f64 {
         let decode = if placement.tiles {
             self.tiled_decode_gigabytes
