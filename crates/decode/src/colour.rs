@@ -1,6 +1,6 @@
 //! Converts samples with a colour profile to sRGB: profiles of a matrix and curves, and grey ones.
-//! Others, such as tables for printers and the brightness of HDR, are left as they are, and the
-//! image says so.
+//! Samples with other profiles (printer tables, HDR brightness) stay unchanged, and the image is
+//! marked.
 
 use moxcms::{
     CicpColorPrimaries, CicpProfile, ColorProfile, DataColorSpace, Layout, MatrixCoefficients,
@@ -13,8 +13,8 @@ use crate::{Cause, file};
 /// tables, which are not used, up to some megabytes.
 pub(crate) const PROFILE_BYTES_MAX: usize = 4 << 20;
 
-/// Maximum number of tags of a profile: each may name the same long curve, which is read anew. Real ones have up to
-/// some dozens.
+/// Maximum number of tags of a profile: each may refer to the same long curve, which is parsed
+/// again each time. Real profiles have a few dozen.
 const PROFILE_TAGS_MAX: u32 = 128;
 
 /// Pixels converted at a time.
@@ -65,7 +65,7 @@ impl Colours {
             CicpColorPrimaries::try_from(primaries),
             TransferCharacteristics::try_from(transfer),
         ) {
-            // What it returns says nothing.
+            // Its return value does not tell whether it set anything.
             profile.update_rgb_colorimetry_from_cicp(CicpProfile {
                 color_primaries,
                 transfer_characteristics,

@@ -175,7 +175,7 @@ impl DecodeError {
     }
 }
 
-/// A defect that has a sentence of its own.
+/// A defect with its own public sentence.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Defect {
     #[error("the file ends early")]

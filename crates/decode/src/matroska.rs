@@ -1,6 +1,6 @@
-//! Leaves out of a Matroska or `WebM` file what says nothing about its sound: tags, attachments and indexes,
-//! which would take thirty times their length in memory, and the description, which some recorders do
-//! not write. Format: RFC 9559, and RFC 8794 for its elements.
+//! Removes everything but sound from a Matroska or `WebM` file: tags, attachments and indexes,
+//! which would take thirty times their length in memory, and the description, which some recorders
+//! omit. Format: RFC 9559, and RFC 8794 for its elements.
 
 use std::ops::Range;
 

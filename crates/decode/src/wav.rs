@@ -1,6 +1,6 @@
-//! Finds format and samples in a WAV whose sizes need not be right, and writes the sizes anew.
-//! Programs that stream, or that died, leave 0, the largest number or a guess in them; the samples
-//! are counted anyway, so an impossible size means the rest of the file. Formats: Microsoft,
+//! Repairs WAV files with wrong sizes: finds format and samples, and rewrites the sizes. Programs
+//! that stream or crash leave 0, the maximum or a guess there. Samples are counted anyway, so an
+//! impossible size means the rest of the file. Formats: Microsoft,
 //! "Multimedia Programming Interface and Data Specifications 1.0" (1991), and EBU Tech 3306 (RF64).
 
 use crate::Cause;

@@ -64,8 +64,8 @@ pub trait FilmEngine: Send + Sync {
         None
     }
 
-    /// Whether a job that failed at one server may be submitted to another without being asked: not
-    /// where each submit costs money.
+    /// Whether a job that failed at one server may be resubmitted to another automatically;
+    /// false where each submit costs money.
     fn repeats_failed_jobs(&self) -> bool {
         true
     }

@@ -85,7 +85,8 @@ pub trait FilmKind {
     /// Addresses of its servers, each of which works on a task at a time.
     fn servers(&self) -> &[String];
 
-    /// Whether its servers free their memory when told, so that they can share a device with other engines.
+    /// Whether its servers free their memory on request, so that they can share a device with
+    /// other engines.
     fn can_unload(&self) -> bool {
         false
     }

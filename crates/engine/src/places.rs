@@ -2,7 +2,7 @@
 //! [`Places`] keeps, for all places of one engine, their recent outcomes, back-off and quarantine,
 //! and chooses the place of the next job.
 //!
-//! Two kinds of failures are told apart. An *outage* is the place's own: no connection, a server
+//! There are two kinds of failures. An *outage* is the place's own: no connection, a server
 //! error, a process that dies while it opens. A *failed job* may be the fault of either, so another
 //! place judges it: if the job succeeds there, the first place was at fault; if it fails there too,
 //! the job was, and counts against neither.
@@ -30,7 +30,7 @@ pub struct PlaceRules {
     pub failures_max: u32,
     /// The pause after this many failures in a row, counted from 1.
     pub pause: Box<dyn Fn(u32) -> Duration + Send + Sync>,
-    /// Whether a place with too many outages is asked, by [`Choice::Probe`], before it gets a job.
+    /// Whether a place with too many outages is probed ([`Choice::Probe`]) before it gets a job.
     pub probes: bool,
     /// Whether other workers use the same places, as they do servers. Devices belong to one worker.
     pub are_shared: bool,
@@ -116,7 +116,7 @@ pub struct PlaceReport {
 pub enum PlaceState {
     /// It does.
     Available,
-    /// Not before a pause ends: it failed, or asked for a pause.
+    /// Not until a pause ends: it failed, or requested the pause.
     Paused,
     /// It failed too often, and gets one job at a time until one succeeds.
     Quarantined,
@@ -132,7 +132,7 @@ pub struct Visit {
     pub must_restart: bool,
 }
 
-/// The right to ask a place whether it is back; ends when dropped.
+/// The right to probe a place; ends when dropped.
 #[derive(Debug)]
 pub struct Probe {
     places: Arc<Places>,
@@ -291,7 +291,7 @@ impl Places {
     pub fn vacancies(&self, outstanding: usize) -> usize {
         let now = (self.now)();
         let state = self.lock();
-        // Jobs wait at a server that asked for a pause, and some are there already.
+        // A server that requested a pause still queues jobs.
         if state
             .iter()
             .any(|place| self.rules.are_shared && !place.is_quarantined(&self.rules))
@@ -349,7 +349,8 @@ impl Places {
         self.outage(index, error);
     }
 
-    /// Records a working place that asked for a pause: for that time, at least the first pause.
+    /// Records that a working place requested a pause of this length; it lasts at least the
+    /// first pause.
     pub fn hold(&self, index: usize, wish: Option<Duration>) {
         let wait = wish.unwrap_or_default().max((self.rules.pause)(1));
         let now = (self.now)();
@@ -431,8 +432,8 @@ impl Places {
             // less than the next job.
             place.must_restart |= place.failed_jobs.len() >= limit;
         } else if place.failed_jobs.len() >= limit << place.restarts.min(2) {
-            // Nobody else can judge the jobs of an only place: replace its process, ever more
-            // seldom, since the jobs may be at fault.
+            // With a single place, no other place can show whether its jobs are at fault. Replace its
+            // process, but less and less often, because the jobs may be.
             place.must_restart = true;
             place.restarts += 1;
             place.forget_failed_jobs();

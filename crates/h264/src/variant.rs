@@ -1,5 +1,5 @@
-//! Which code of OpenH264 is linked in: hand-written assembly or portable C++, asked of the
-//! library itself, because a cached build may be older than the tools that are installed now.
+//! Detects whether OpenH264's hand-written assembly or its portable C++ is linked in. Asks the
+//! library itself, because a cached build may be older than the installed tools.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -33,7 +33,7 @@ pub fn variant() -> &'static str {
     }
 }
 
-/// Opens a tiny encoder and listens to what it says about the processor. Without assembly the
+/// Opens a tiny encoder and reads its log line about the processor. Without assembly the
 /// library's feature mask is zero (`WelsCPUFeatureDetect` in its `common/src/cpu.cpp`).
 fn ask() -> Result<bool, Error> {
     let found = AtomicBool::new(false);

@@ -432,7 +432,7 @@ impl Engine for HostedEngine {
                     .name("engine-warm-up".to_owned())
                     .spawn_scoped(scope, || self.warm_seat(seat, &opened, processes, control));
                 if let Err(error) = started {
-                    tracing::warn!(engine, %error, "no thread to open an engine process");
+                    tracing::warn!(engine, %error, "could not start a thread to open an engine process");
                 }
             }
         });
@@ -479,7 +479,7 @@ impl HostedEngine {
         process.close_input();
         let start = Stopwatch::start(&self.options.clock);
         while start.elapsed() < limit {
-            // This wait has a limit of its own: it is no silence.
+            // This loop has its own time limit, so the wait must not count as silence of the job.
             let _ = control.pass_on(control.progress.fraction());
             if is_gone(&process) {
                 return Ok(true);

@@ -29,8 +29,8 @@ const WAITING_MAX: usize = 2;
 /// The maximum that the system grants to any user (pipe(7), `pipe-max-size`).
 #[cfg(target_os = "linux")]
 const PIPE_BYTES: usize = 1 << 20;
-/// A process that has closed its output usually exits soon; its own exit status says more than a
-/// kill.
+/// How long to wait for a process that has closed its output: its own exit status explains more than
+/// a kill would.
 const EXIT_GRACE: Duration = Duration::from_secs(1);
 const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Number of processes that this one has started, for their marks.

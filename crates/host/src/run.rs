@@ -232,7 +232,7 @@ impl<'a> Run<'a> {
         let start = Stopwatch::start(self.clock);
         while !self.process.has_taken_all() {
             if start.elapsed() >= self.yield_limit {
-                tracing::warn!("engine process ended: it leaves its orders unread");
+                tracing::warn!("engine process killed: it did not read its orders");
                 self.remarks.note(Conduct::LeftOrdersUnread);
                 return false;
             }

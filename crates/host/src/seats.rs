@@ -87,8 +87,8 @@ impl Seats {
         &self.places
     }
 
-    /// Waits for a seat other than those that `control` avoids, and, if it has no idle process,
-    /// until one may be started.
+    /// Waits for a seat that `control` does not avoid and, if it has no idle process, until one
+    /// may be started.
     ///
     /// # Errors
     /// [`EngineError::Cancelled`].

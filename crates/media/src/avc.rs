@@ -14,9 +14,9 @@ use crate::format::MACROBLOCKS_MAX;
 
 /// Maximum reference pictures of level 5.2 in macroblocks (Rec. ITU-T H.264, table A-1,
 /// `MaxDpbMbs`).
-pub(crate) const DPB_MACROBLOCKS_MAX: u32 = 184_320;
+const DPB_MACROBLOCKS_MAX: u32 = 184_320;
 /// Maximum number of reference pictures of any size (Rec. ITU-T H.264, A.3.1, item h).
-pub(crate) const DPB_FRAMES_MAX: u32 = 16;
+const DPB_FRAMES_MAX: u32 = 16;
 /// Our own files have one per picture; sliced encoders write one per thread.
 const SLICES_MAX: usize = 64;
 const START_CODE: [u8; 3] = [0, 0, 1];

@@ -11,8 +11,9 @@ use crate::MediaError;
 use crate::boxes::{Fields, child, children, optional_child};
 use crate::fragments::{Chunk, FragmentedTrack, Fragments};
 
-/// Rewrites the film at `path` with one index if it is fragmented; returns whether it was. Leaves any other file as it is,
-/// also one that is no film. Top-level boxes beside the index and the media data are lost, such as its maker's signature.
+/// Rewrites the film at `path` with one index if it is fragmented; returns whether it was.
+/// Leaves any other file unchanged, film or not. Other top-level boxes, such as its maker's
+/// signature, are lost.
 ///
 /// # Errors
 /// [`MediaError::Malformed`] for fragments that cannot be used, and errors of reading and writing.

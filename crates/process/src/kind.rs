@@ -122,7 +122,7 @@ impl FrameKind for ProcessKind {
     }
 
     fn open(&self, name: &str) -> Result<Box<dyn Engine>, EngineError> {
-        // It has a program of its own, which is started instead.
+        // The host starts the command instead; see `program`.
         Err(EngineError::Unsupported(format!("{name} is a command")))
     }
 

@@ -1,5 +1,6 @@
-//! Resizes RGB pictures with the three-lobed Lanczos filter, or faster for small pictures. A separate crate because the
-//! library is compiled anew in each crate that calls it; this way it is compiled once, for our pixel type only.
+//! Resizes RGB pictures with the three-lobed Lanczos filter, or faster for small pictures. A separate
+//! crate because the generic library would be compiled again in every crate that calls it; here it is
+//! compiled once, for our pixel type only.
 
 #![forbid(unsafe_code)]
 

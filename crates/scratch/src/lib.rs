@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Extension of an owner's lock file, next to its folder.
 const LOCK: &str = "lock";
-/// Lock held briefly while creating or removing folders, so nobody sees a folder without its lock.
+/// Lock held briefly while creating or removing folders, so no process sees a folder without its lock.
 const FOLDERS_LOCK: &str = ".lock";
 /// Length of an owner's name: 64 random bits in hexadecimal. Files with other names are never
 /// touched.
@@ -107,7 +107,8 @@ impl Scratch {
         lock(&self.parent.join(FOLDERS_LOCK))
     }
 
-    /// Locks first: nobody would ever remove a folder without a lock.
+    /// Locks the owner's file, then creates the folder: a folder without a lock would never be
+    /// removed.
     fn occupy(&self) -> io::Result<()> {
         let mut held = self.held();
         if held.is_none() || !is_occupied(&self.parent, &self.name) {
@@ -181,7 +182,8 @@ fn remove_abandoned(parent: &Path, owner: &str) -> io::Result<()> {
     Err(io::Error::other("its lock cannot be tested"))
 }
 
-/// Removes the lock file last: without it nobody would remove the folder.
+/// Removes the folder, then its lock file: without the file, no later owner would remove the
+/// folder.
 fn remove(parent: &Path, owner: &str) -> io::Result<()> {
     let gone = |removed: io::Result<()>| match removed {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),

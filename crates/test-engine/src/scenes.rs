@@ -77,7 +77,7 @@ impl Scenes {
         })
     }
 
-    /// The frame with this number, `[height][width][3] u8`; each is asked for once, in order.
+    /// The frame with this number, `[height][width][3] u8`. Call once for each frame, in order.
     pub(crate) fn frame(&mut self, number: u32) -> Result<&[u8], EngineError> {
         if number > 0 && number.is_multiple_of(self.fps) {
             self.colours.rotate_left(1);
@@ -109,7 +109,7 @@ impl Scenes {
     }
 }
 
-/// The colours of the bars: of FNV-1a over what the caller says.
+/// Colours of the bars, from an FNV-1a hash of prompt, negative prompt and seed.
 fn colours(job: &Job<'_>) -> [[u8; 3]; BARS] {
     let said = job.spec.prompt.bytes();
     let unwanted = job

@@ -112,7 +112,7 @@ impl Exporter {
                 }
             }
             // A task's spans end close together: waiting a second sends them in one request, and
-            // delays nobody but the reader of the trace.
+            // delays only the reader of the trace.
             if batch.len() < BATCH_MAX {
                 tokio::select! {
                     biased;

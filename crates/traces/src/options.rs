@@ -35,7 +35,7 @@ pub enum OptionsError {
     #[error("header {0} is not of the form name=value")]
     Header(usize),
     /// Not from 0 to 1.
-    #[error("{0} is not a share from 0 to 1")]
+    #[error("sampling_ratio must be between 0 and 1, got {0}")]
     Ratio(f64),
     /// The library of TLS refused its settings.
     #[error("TLS cannot be used: {0}")]

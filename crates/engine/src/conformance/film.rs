@@ -386,7 +386,7 @@ pub enum Fate {
     Endless,
     /// They begin and then fail.
     Badly,
-    /// Nothing is known: nobody answers any more.
+    /// The site no longer answers.
     Silent,
 }
 
@@ -401,7 +401,7 @@ pub trait Site: Send + Sync {
     /// The path of a nonexistent file, the same on every call.
     fn to(&self) -> PathBuf;
 
-    /// From now on all works behave like this, including those already begun.
+    /// Sets how all works behave from now on, including those already begun.
     fn turn(&self, fate: Fate);
 
     /// The bytes of the resulting film.

@@ -49,7 +49,7 @@ struct Refusal;
 
 impl Sink for Witness {
     fn decide(&mut self, frames: u32) -> Result<(), EngineError> {
-        // After a frame it is none that anybody can follow.
+        // A decision after a frame comes too late; 0 marks it as wrong.
         self.decided.push(if self.frames == 0 { frames } else { 0 });
         Ok(())
     }
