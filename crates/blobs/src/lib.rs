@@ -10,7 +10,6 @@ pub mod conformance;
 #[cfg(feature = "faulty")]
 pub mod faulty;
 pub mod folder;
-mod key;
 mod local;
 mod measure;
 mod metered;
@@ -20,14 +19,16 @@ mod s3;
 pub mod sign;
 mod store;
 
-pub use key::{BlobKey, KEY_BYTES_MAX};
 pub use local::LocalBlobs;
 pub use measure::{measure_bytes, measure_file};
 pub use metered::metered;
 pub use open::{open, open_beside, root, shown};
 pub use reserve::Reserve;
 pub use s3::{S3Blobs, S3Options, S3Variables};
-pub use store::{BlobEntry, BlobError, BlobStore, ByteStream, DirectLink, EntryStream, PAGE_MAX};
+pub use store::{
+    BlobEntry, BlobError, BlobKey, BlobStore, ByteStream, DirectLink, EntryStream, KEY_BYTES_MAX,
+    PAGE_MAX,
+};
 
 /// Maximum number of runtime threads used by a store of this crate.
 pub const THREADS: usize = local::THREADS;

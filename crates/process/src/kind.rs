@@ -10,8 +10,7 @@ use kinora_engine::{
 };
 use serde::Deserialize;
 
-use crate::describe::Describe;
-use crate::planner::PromisedPlanner;
+use crate::planner::{Describe, PromisedPlanner};
 
 /// A command that speaks the engine protocol.
 #[derive(Clone, Debug, PartialEq, Deserialize)]

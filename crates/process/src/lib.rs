@@ -4,7 +4,6 @@
 
 #![forbid(unsafe_code)]
 
-mod describe;
 mod kind;
 mod planner;
 

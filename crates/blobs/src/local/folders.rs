@@ -1,14 +1,14 @@
-//! The two folders of a store. If one is removed while the service runs, by a cleaner of temporary
-//! files for example, the store creates it again: its blobs are lost, but new ones can be stored.
-//! Several processes may open the same store: they share the blobs, and each has its own staging
-//! folder.
+//! The two folders of a store, and the probe that puts a small file through every step of a put. A
+//! folder that is removed while the service runs, by a cleaner of temporary files for example, is
+//! created again: its blobs are lost, but new ones can be stored. Several processes may open the
+//! same store: they share the blobs, and each has its own staging folder.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use kinora_scratch::Scratch;
 
@@ -99,7 +99,7 @@ impl Folders {
     }
 
     /// The staging folder, and its name among those of other processes.
-    pub(super) fn staging(&self) -> io::Result<(&Path, &str)> {
+    fn staging(&self) -> io::Result<(&Path, &str)> {
         let opened = self.make_missing()?;
         Ok((opened.staging.path(), opened.staging.name()))
     }
@@ -141,4 +141,79 @@ fn remove_loose_files(staging: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Followed by the name of the process's staging folder, so processes do not collide.
+const PREFIX: &str = ".probe-";
+/// The name in the staging folder; earlier versions used it in both folders.
+const NAME: &str = ".probe";
+/// Smaller than the smallest results, so a probe never fails where a result would fit.
+const BYTES: usize = 64 * 1024;
+
+/// Puts a small file, reads it back and removes it. Restores missing folders.
+pub(super) fn probe(folders: &Folders) -> io::Result<()> {
+    let _alone = folders
+        .probing
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner);
+    let (staging, owner) = folders.staging()?;
+    let staged = staging.join(NAME);
+    let named = folders.objects.join(format!("{PREFIX}{owner}"));
+    // An earlier probe may have failed to remove its files.
+    remove(&staged)?;
+    remove(&named)?;
+    // Remove both names whatever happened, and report the first error.
+    let put = put(&staged, &named, &folders.objects);
+    let removed = remove(&named).and(remove(&staged));
+    put.and(removed)
+}
+
+/// Removes probe files of crashed processes, and leaves those of live ones.
+pub(super) fn remove_leftovers(folders: &Folders) {
+    if let Err(error) = try_remove_leftovers(folders) {
+        tracing::debug!(%error, "leftover probe file not removed");
+    }
+}
+
+fn try_remove_leftovers(folders: &Folders) -> io::Result<()> {
+    let staging = folders.staging()?.0;
+    let shared = staging.parent().unwrap_or(staging);
+    for entry in fs::read_dir(&folders.objects)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_left = match name.strip_prefix(PREFIX) {
+            // Another live process may be in the middle of its probe.
+            Some(owner) => !kinora_scratch::is_occupied(shared, owner),
+            None => name == NAME,
+        };
+        if is_left {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn put(staged: &Path, named: &Path, objects: &Path) -> io::Result<()> {
+    // 251 is prime, so a shifted or repeated block does not read back as equal.
+    let bytes: Vec<u8> = (0..BYTES).map(|at| (at % 251) as u8).collect();
+    let mut file = File::create_new(staged)?;
+    file.write_all(&bytes)?;
+    file.sync_all()?;
+    fs::hard_link(staged, named)?;
+    sync_folder(objects)?;
+    if fs::read(named)? == bytes {
+        Ok(())
+    } else {
+        Err(io::Error::other(
+            "the file system returned other bytes than were written",
+        ))
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }

@@ -3,7 +3,6 @@
 //! replaces another.
 
 mod folders;
-mod probe;
 mod publish;
 mod read;
 
@@ -49,7 +48,7 @@ impl LocalBlobs {
     pub fn open(root: impl AsRef<Path>) -> Result<Self, BlobError> {
         let root = root.as_ref();
         let folders = Folders::open(root)?;
-        probe::remove_leftovers(&folders);
+        folders::remove_leftovers(&folders);
         Ok(Self::of(folders))
     }
 
@@ -161,7 +160,7 @@ impl BlobStore for LocalBlobs {
 
     async fn probe(&self) -> Result<(), BlobError> {
         let folders = self.folders.clone();
-        blocking(&self.writing, move || Ok(probe::probe(&folders)?)).await
+        blocking(&self.writing, move || Ok(folders::probe(&folders)?)).await
     }
 }
 

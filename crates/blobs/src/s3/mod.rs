@@ -4,9 +4,7 @@
 //! several concurrent puts, which is why the keys of results contain their attempt.
 
 mod bucket;
-mod error;
 mod http;
-mod list;
 mod options;
 mod put;
 mod read;
@@ -27,8 +25,7 @@ use url::Url;
 
 use crate::measure::measure_bytes;
 use crate::{BlobError, BlobKey, BlobStore, ByteStream, DirectLink, EntryStream};
-use bucket::Bucket;
-use error::failure;
+use bucket::{Bucket, failure};
 pub(crate) use options::Address;
 pub use options::{S3Options, S3Variables};
 use put::Body;
@@ -104,7 +101,7 @@ impl BlobStore for S3Blobs {
     }
 
     fn list(&self, prefix: &str) -> EntryStream {
-        list::pages(self.0.clone(), prefix)
+        read::pages(self.0.clone(), prefix)
     }
 
     async fn probe(&self) -> Result<(), BlobError> {

@@ -16,8 +16,7 @@ use object_store::{
 };
 use sha2::{Digest, Sha256};
 
-use super::bucket::{Bucket, SHA256};
-use super::error::{code, unavailable};
+use super::bucket::{Bucket, SHA256, code, unavailable};
 use super::read::checksum;
 use crate::BlobError;
 

@@ -1,20 +1,22 @@
-//! Streams an object in chunks, and measures objects. A whole object is compared with the hash in
-//! its metadata: if it differs, the last chunk is an error instead.
+//! Streams an object in chunks, measures objects, and lists a bucket in pages. A whole object is
+//! compared with the hash in its metadata: if it differs, the last chunk is an error instead.
+//! Objects whose names are not keys are skipped.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream::{self, Fuse};
-use futures_util::{StreamExt, TryStreamExt};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 use kinora_contract::{StoredFile, hex};
-use object_store::{GetOptions, GetRange, GetResult, ObjectStore};
+use object_store::list::{PaginatedListOptions, PaginatedListStore};
+use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore};
 use sha2::{Digest, Sha256};
 
-use super::bucket::{Bucket, Found, sha256};
-use super::error::{failure, status, unavailable};
+use super::bucket::{Bucket, Found, failure, sha256, status, unavailable};
 use super::http::CHUNK_BYTES;
-use crate::{BlobError, ByteStream};
+use crate::{BlobEntry, BlobError, BlobKey, ByteStream, EntryStream, PAGE_MAX};
 
 /// The answer of servers to a range after the end.
 const RANGE_NOT_SATISFIABLE: u16 = 416;
@@ -143,4 +145,67 @@ async fn measure(bucket: &Bucket, key: &str) -> Result<(u64, String), BlobError>
         bytes += chunk.len() as u64;
     }
     Ok((bytes, hex::text(&hash.finalize())))
+}
+
+/// Position in a listing.
+enum PageCursor {
+    Begin,
+    After(String),
+    End,
+}
+
+/// All entries whose keys begin with `prefix`.
+pub(super) fn pages(bucket: Arc<Bucket>, prefix: &str) -> EntryStream {
+    let prefix = format!("{}{prefix}", bucket.address.prefix);
+    let pages = stream::try_unfold(PageCursor::Begin, move |cursor| {
+        let (bucket, prefix) = (bucket.clone(), prefix.clone());
+        async move { page(&bucket, &prefix, cursor).await }
+    });
+    Box::pin(full(pages))
+}
+
+/// Skips a page that contains only foreign names.
+fn full(
+    pages: impl Stream<Item = Result<Vec<BlobEntry>, BlobError>> + Send,
+) -> impl Stream<Item = Result<Vec<BlobEntry>, BlobError>> + Send {
+    pages.filter(|page| {
+        let is_empty = matches!(page, Ok(page) if page.is_empty());
+        async move { !is_empty }
+    })
+}
+
+async fn page(
+    bucket: &Bucket,
+    prefix: &str,
+    cursor: PageCursor,
+) -> Result<Option<(Vec<BlobEntry>, PageCursor)>, BlobError> {
+    let page_token = match cursor {
+        PageCursor::Begin => None,
+        PageCursor::After(token) => Some(token),
+        PageCursor::End => return Ok(None),
+    };
+    let options = PaginatedListOptions {
+        max_keys: Some(PAGE_MAX),
+        page_token,
+        ..PaginatedListOptions::default()
+    };
+    // `None`, and not an empty prefix, asks for everything.
+    let prefix = Some(prefix).filter(|prefix| !prefix.is_empty());
+    let listed = bucket.store.list_paginated(prefix, options).await;
+    let listed = listed.map_err(|error| unavailable(&error))?;
+    let own = &bucket.address.prefix;
+    let objects = listed.result.objects.iter();
+    let entries = objects.filter_map(|object| entry(own, object)).collect();
+    let next = listed.page_token.map_or(PageCursor::End, PageCursor::After);
+    Ok(Some((entries, next)))
+}
+
+fn entry(prefix: &str, object: &ObjectMeta) -> Option<BlobEntry> {
+    let key = object.location.as_ref().strip_prefix(prefix)?;
+    BlobKey::parse(key).ok()?;
+    Some(BlobEntry {
+        key: key.to_owned(),
+        bytes: object.size,
+        modified_at_ms: u64::try_from(object.last_modified.timestamp_millis()).unwrap_or(0),
+    })
 }

@@ -6,9 +6,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use super::embed::XMP_UUID;
 use super::{Provenance, in_jpeg, in_webp, uuid_box};
 use crate::movie::{TOP_LEVEL_BOXES_MAX, TopBox, read_header, top_level};
+use crate::provenance::XMP_UUID;
 use crate::{MediaError, Recording};
 
 /// Identifies the `uuid` box of a C2PA manifest (C2PA specification 2.1, A.5.1).
