@@ -4,11 +4,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kinora_engine_upstreams::comfyui::ComfyKind;
 use kinora_diffusion::DiffusionKind;
 use kinora_engine::EngineKind;
-use kinora_process::ProcessKind;
+use kinora_engine_upstreams::comfyui::ComfyKind;
 use kinora_engine_upstreams::dialects::RemoteKind;
+use kinora_process::ProcessKind;
 use kinora_storyboard::StoryboardKind;
 use serde::de::DeserializeOwned;
 use toml::Table;

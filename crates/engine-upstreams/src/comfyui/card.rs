@@ -9,9 +9,9 @@ use kinora_engine::{FilmJob, Grid, ReferenceFile};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::servers::{file_ending, is_media_type};
 use super::error::ComfyError;
 use super::workflow::{Bindings, Node, Role, Target, Targets, Workflow, link};
+use crate::servers::{file_ending, is_media_type};
 
 /// Where films are saved in a server's output folder.
 const FOLDER: &str = "kinora";
@@ -45,7 +45,7 @@ impl Card {
         bindings.check().map_err(CardError)?;
         describe.check().map_err(CardError)?;
         if workflow.node(&bindings.output).is_none() {
-            let known: Vec<String> = workflow.nodes().map(shown).collect();
+            let known: Vec<String> = workflow.nodes().map(node_name).collect();
             return Err(CardError(format!(
                 "bindings.output: the workflow has no node '{}'; it has {}",
                 bindings.output,
@@ -333,7 +333,10 @@ pub(crate) struct Upload {
 }
 
 /// Reads the files of `job`.
-pub(crate) async fn read_files(job: &FilmJob<'_>, bytes_max: u64) -> Result<Vec<Upload>, ComfyError> {
+pub(crate) async fn read_files(
+    job: &FilmJob<'_>,
+    bytes_max: u64,
+) -> Result<Vec<Upload>, ComfyError> {
     let roles = roles(job.spec);
     if roles.len() != job.references.len() {
         return Err(ComfyError::Unsupported("references without their files"));

@@ -8,16 +8,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_contract::{Clock, FailureCode, VideoSpec, Warning, WarningCode};
-use kinora_engine::{Description, EngineError, EngineKind, FilmEngine, FilmJob, FilmKind, KindError, Output, ServerReport, refuse_unsupported};
 use kinora_engine::places::Places;
+use kinora_engine::{
+    Description, EngineError, EngineKind, FilmEngine, FilmJob, FilmKind, KindError, Output,
+    ServerReport, refuse_unsupported,
+};
 use serde::Deserialize;
 
-use crate::servers::{KeySource, Limits, SettingsError, SystemTimer, base_url, chain, check_each_once, key_source};
 use super::card::{Card, Describe};
 use super::error::ComfyError;
 use super::run::Ticket;
 use super::shared::{Comfy, DISK_THREADS, Options, Secret, headers};
 use super::workflow::{Bindings, WORKFLOW_BYTES_MAX, Workflow};
+use crate::servers::{
+    KeySource, Limits, SettingsError, SystemTimer, base_url, chain, check_each_once, key_source,
+};
 
 /// An engine whose films a workflow makes.
 #[derive(Debug)]

@@ -5,8 +5,8 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use kinora_contract::FailureCode;
 use crate::servers::{Cause, Impatience};
+use kinora_contract::FailureCode;
 
 /// Why there is no film, or not yet.
 #[derive(Debug, thiserror::Error)]

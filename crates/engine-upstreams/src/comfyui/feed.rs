@@ -20,9 +20,9 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::servers::{Backoff, Call, Cause, chain};
 use super::shared::Shared;
 use super::workflow::Workflow;
+use crate::servers::{Backoff, Call, Cause, chain};
 
 /// A server that keeps closing the socket, or another attempt that keeps taking its place, is left alone.
 const CONNECTS_MAX: u32 = 5;
@@ -84,8 +84,8 @@ async fn read(
 ) -> Result<(), Cause> {
     while let Some(message) = socket.next().await {
         let event = match message.map_err(|error| Cause::Exchange(error.into()))? {
-            Message::Text(text) => text(&text, id),
-            Message::Binary(bytes) => binary(&bytes),
+            Message::Text(text) => read_text(&text, id),
+            Message::Binary(bytes) => read_binary(&bytes),
             _ => None,
         };
         if let Some(event) = event
@@ -151,7 +151,7 @@ pub(crate) enum Event {
 }
 
 /// Reads a text message; `None` if it says nothing of the job `id`.
-pub(crate) fn text(message: &str, id: &str) -> Option<Event> {
+fn read_text(message: &str, id: &str) -> Option<Event> {
     let sent: Value = serde_json::from_str(message).ok()?;
     let data = sent.get("data")?;
     if data.get("prompt_id").and_then(Value::as_str) != Some(id) {
@@ -190,7 +190,7 @@ fn fraction(of: &Value) -> Option<f64> {
 
 /// Reads a binary message: a type as big-endian u32; of type 1 a format and the image, of type 4 the
 /// length of a JSON head, the head and the image.
-fn binary(message: &Bytes) -> Option<Event> {
+fn read_binary(message: &Bytes) -> Option<Event> {
     let word = |at: usize| {
         let bytes = message.get(at..at + 4)?.try_into().ok()?;
         Some(u32::from_be_bytes(bytes))
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     fn read(kind: &str, data: Value) -> Option<Event> {
-        text(&json!({"type": kind, "data": data}).to_string(), "a")
+        read_text(&json!({"type": kind, "data": data}).to_string(), "a")
     }
 
     #[test]
@@ -268,23 +268,23 @@ mod tests {
         assert_eq!(read("status", json!({"prompt_id": "a"})), None);
         let nonsense = json!({"prompt_id": "a", "node": "3", "value": 1, "max": 0});
         assert_eq!(read("progress", nonsense), None);
-        assert_eq!(text("{", "a"), None);
+        assert_eq!(read_text("{", "a"), None);
     }
 
     #[test]
     fn previews_are_read_in_both_forms() {
         let image = || Some(Event::Preview(Bytes::from_static(b"image")));
         let plain = [&[0, 0, 0, 1, 0, 0, 0, 1][..], b"image"].concat();
-        assert_eq!(binary(&plain.into()), image());
+        assert_eq!(read_binary(&plain.into()), image());
         let headed = [&[0, 0, 0, 4, 0, 0, 0, 2][..], b"{}image"].concat();
-        assert_eq!(binary(&headed.into()), image());
+        assert_eq!(read_binary(&headed.into()), image());
         for wrong in [
             &[][..],
             &[0, 0, 0, 1],
             &[0, 0, 0, 9, 0, 0, 0, 0, 1],
             &[0, 0, 0, 4, 255, 255, 255, 255, 1],
         ] {
-            assert_eq!(binary(&Bytes::from_static(wrong)), None);
+            assert_eq!(read_binary(&Bytes::from_static(wrong)), None);
         }
     }
 

@@ -6,12 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use kinora_engine::ServerReport;
 use serde_json::Value;
 
-use crate::servers::{chain, shown};
 use super::card::{Card, bound, node_name};
 use super::error::ComfyError;
 use super::server::Server;
 use super::shared::{Comfy, Shared};
 use super::workflow::{Node, Role, link};
+use crate::servers::{chain, shown};
 
 /// Longer lists of choices are cut.
 const CHOICES_SHOWN_MAX: usize = 12;
@@ -28,7 +28,7 @@ pub(crate) fn classes(card: &Card) -> BTreeSet<&str> {
 }
 
 /// Everything that keeps a server from running the workflow.
-fn problems(card: &Card, known: &Known) -> Vec<String> {
+fn find_problems(card: &Card, known: &Known) -> Vec<String> {
     let mut problems = Vec::new();
     for (id, node) in card.workflow().nodes() {
         let named = node_name((id, node));
@@ -269,7 +269,7 @@ impl Shared {
             let info = self.server(index).class(class).await?;
             known.insert(class.to_owned(), info);
         }
-        problems.extend(problems(&self.card, &known));
+        problems.extend(find_problems(&self.card, &known));
         Ok(problems)
     }
 }

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use futures_util::future::join_all;
 use crate::servers::{Cause, chain};
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::error::ComfyError;

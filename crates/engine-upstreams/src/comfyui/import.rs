@@ -6,8 +6,8 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use super::workflow::{Role, Target};
 use super::workflow::{Node, Workflow, link};
+use super::workflow::{Role, Target};
 
 const TEXTS: [&str; 3] = ["text", "prompt", "positive_prompt"];
 const SEEDS: [&str; 2] = ["seed", "noise_seed"];
@@ -265,9 +265,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use super::workflow::Bindings;
-    use super::card::Card;
-    use super::card::Describe;
+    use crate::comfyui::card::{Card, Describe};
+    use crate::comfyui::workflow::Bindings;
 
     #[derive(serde::Deserialize)]
     struct Read {

@@ -24,6 +24,7 @@ mod server;
 mod shared;
 mod workflow;
 
+pub use crate::servers::{Limits, SystemTimer, Timer};
 pub use card::{Card, CardError, Describe};
 pub use engine::{ComfyEngine, ComfyKind};
 pub use error::ComfyError;
@@ -31,4 +32,3 @@ pub use import::{Proposal, propose};
 pub use run::Ticket;
 pub use shared::{Comfy, DISK_THREADS, Options};
 pub use workflow::{Bindings, Role, Target, Targets, Workflow, WorkflowError};
-pub use crate::servers::{SystemTimer, Timer};

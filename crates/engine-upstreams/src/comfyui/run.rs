@@ -3,26 +3,26 @@
 //! the job, nothing is submitted anywhere until it has said so. Only the server's answers count; events bring
 //! progress, and the next look sooner.
 
-use std::mem;
 use std::collections::BTreeMap;
+use std::mem;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use kinora_contract::Size;
-use kinora_engine::{Control, FilmJob, Picture, Stage};
 use kinora_engine::places::{Choice, Visit, Wish};
+use kinora_engine::{Control, FilmJob, Picture, Stage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 
-use crate::servers::{Cause, Impatience, Patience, chain};
 use super::answer::{FilmAt, Found, Seen, State, film_of};
 use super::card::{Upload, Uploaded, read_files};
 use super::error::ComfyError;
 use super::feed::{Event, Feed, Progress};
 use super::server::{Server, Submitted};
 use super::shared::{Comfy, Shared};
+use crate::servers::{Cause, Impatience, Patience, chain};
 
 impl Comfy {
     /// Makes the film of `job`, or follows its ticket, and writes it to the new file `job.to`, which is

@@ -4,19 +4,19 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hyper::Method;
 use crate::servers::{
     Call, Cause, Content, Encoded, Part, Reply, ResultError, Saved, Upstream, chain, encode_form,
     retry_after, save_result, shown,
 };
+use hyper::Method;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::answer::{self, Seen};
-use super::error::ComfyError;
 use super::answer::FilmAt;
-use super::shared::Shared;
+use super::answer::{self, Seen};
 use super::card::Upload;
+use super::error::ComfyError;
+use super::shared::Shared;
 
 /// The name of no job.
 const NO_JOB: &str = "00000000-0000-0000-0000-000000000000";

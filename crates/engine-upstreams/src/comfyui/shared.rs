@@ -11,8 +11,10 @@ use kinora_engine::KindError;
 use kinora_engine::places::Places;
 use serde::Deserialize;
 
-use crate::servers::{Backoff, Http, HttpOptions, Key, KeySource, Limits, Timer, Upstream, base_url, places_of};
 use super::card::Card;
+use crate::servers::{
+    Backoff, Http, HttpOptions, Key, KeySource, Limits, Timer, Upstream, base_url, places_of,
+};
 
 /// Number of runtime threads that write one engine's films and decode its previews.
 pub const DISK_THREADS: usize = 4;

@@ -2,6 +2,7 @@
 //! part of a request. An input is a literal, or a link `[node, output]` to another node. The editor's own format
 //! is refused.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -107,7 +107,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use super::dialect::{KINORA, OPENAI, SGLANG};
+    use crate::dialects::dialect::{KINORA, OPENAI, SGLANG};
 
     fn read(body: &str) -> Result<Snapshot, AnswerError> {
         Snapshot::read(body.as_bytes(), &KINORA)

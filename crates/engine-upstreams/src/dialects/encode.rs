@@ -9,9 +9,9 @@ use kinora_engine::ReferenceFile;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::servers::{Content, Encoded, Part, encode_form, file_ending, is_media_type};
 use super::dialect::{Dialect, Field, Form, Shape};
 use super::error::RemoteError;
+use crate::servers::{Content, Encoded, Part, encode_form, file_ending, is_media_type};
 
 /// One field with its value.
 enum Said {

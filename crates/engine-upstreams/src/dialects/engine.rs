@@ -8,17 +8,20 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use kinora_contract::{Clock, FailureCode, Features, VideoSpec, Warning, WarningCode};
-use kinora_engine::{Control, Description, EngineError, EngineKind, FilmEngine, FilmJob, FilmKind, KindError, Output, ServerReport, Stage, TicketStore};
 use kinora_engine::places::Places;
+use kinora_engine::{
+    Control, Description, EngineError, EngineKind, FilmEngine, FilmJob, FilmKind, KindError,
+    Output, ServerReport, Stage, TicketStore,
+};
 use serde::Deserialize;
 
-use crate::servers::{KeySource, SettingsError, SystemTimer, chain, check_each_once, key_source};
 use super::dialect::{Dialect, Field};
 use super::encode::{RemoteRequest, Ticket};
 use super::error::RemoteError;
 use super::options::{Options, UpstreamOptions};
 use super::remote::{DISK_THREADS, Remote};
 use super::run::Watcher;
+use crate::servers::{KeySource, SettingsError, SystemTimer, chain, check_each_once, key_source};
 
 /// Settings of a [`RemoteEngine`].
 #[derive(Clone, Debug, PartialEq, Eq)]

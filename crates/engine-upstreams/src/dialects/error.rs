@@ -5,8 +5,8 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
-use kinora_contract::{Failure, FailureCode};
 use crate::servers::{Cause, Impatience};
+use kinora_contract::{Failure, FailureCode};
 
 /// Why there is no result, or not yet.
 #[derive(Debug, thiserror::Error)]

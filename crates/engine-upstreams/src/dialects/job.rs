@@ -11,12 +11,15 @@ use kinora_contract::{Clock, FailureCode};
 use kinora_engine::places::{Places, Visit};
 use url::Url;
 
-use crate::servers::{Call, Cause, Reply, ResultError, Saved, Timer, Upstream, chain, poll_after, retry_after, save_result};
 use super::answer::{AnswerError, Snapshot};
 use super::dialect::{CancelBy, Phase, ResultAt};
 use super::encode::Ticket;
 use super::error::RemoteError;
 use super::options::Options;
+use crate::servers::{
+    Call, Cause, Reply, ResultError, Saved, Timer, Upstream, chain, poll_after, retry_after,
+    save_result,
+};
 
 /// A task at its upstream.
 pub struct Job {

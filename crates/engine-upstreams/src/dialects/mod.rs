@@ -22,14 +22,14 @@ mod options;
 mod remote;
 mod run;
 
+pub use crate::servers::{Cause, KeyError, KeySource, SystemTimer, Timer};
 pub use answer::{AnswerError, Snapshot};
 pub use dialect::Dialect;
 pub use encode::{RemoteRequest, Ticket};
 pub use engine::{EngineOptions, RemoteEngine, RemoteKind};
 pub use error::RemoteError;
 pub use job::{Job, Poll};
+pub use kinora_engine::ReferenceFile;
 pub use options::{Options, OptionsError, UpstreamOptions};
 pub use remote::{DISK_THREADS, Remote};
 pub use run::Watcher;
-pub use kinora_engine::ReferenceFile;
-pub use crate::servers::{Cause, KeyError, KeySource, SystemTimer, Timer};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use kinora_http::RootsError;
 use crate::servers::{KeyError, KeySource};
+use kinora_http::RootsError;
 
 use super::dialect::Dialect;
 
@@ -191,7 +191,7 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use super::dialect::KINORA;
+    use crate::dialects::dialect::KINORA;
 
     fn upstream(name: &str) -> UpstreamOptions {
         UpstreamOptions {

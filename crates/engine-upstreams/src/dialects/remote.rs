@@ -8,12 +8,15 @@ use hyper::Method;
 use kinora_contract::Clock;
 use kinora_engine::places::Places;
 
-use crate::servers::{Backoff, Call, Cause, Http, HttpOptions, Key, Reply, Timer, Upstream, base_url, chain, origin, places_of, retry_after};
 use super::dialect::{Dialect, Resubmit};
 use super::encode::Ticket;
 use super::error::RemoteError;
 use super::job::{Job, Shared};
 use super::options::{Options, OptionsError, UpstreamOptions};
+use crate::servers::{
+    Backoff, Call, Cause, Http, HttpOptions, Key, Reply, Timer, Upstream, base_url, chain, origin,
+    places_of, retry_after,
+};
 
 /// Number of runtime threads that write one engine's results.
 pub const DISK_THREADS: usize = 4;

@@ -13,7 +13,6 @@ use kinora_engine::places::{Choice, Places, Visit, Wish};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::servers::{Call, Cause, Encoded, Impatience, Limits, Patience, Reply, chain, retry_after};
 use super::answer::Snapshot;
 use super::dialect::{Phase, Resubmit};
 use super::encode::{RemoteRequest, Ticket, encode};
@@ -21,6 +20,9 @@ use super::error::RemoteError;
 use super::job::Job;
 use super::options::Options;
 use super::remote::Remote;
+use crate::servers::{
+    Call, Cause, Encoded, Impatience, Limits, Patience, Reply, chain, retry_after,
+};
 
 /// Number of consecutive polls that must report a task as unknown before it counts as forgotten:
 /// some servers know a new task only a moment later.

@@ -1,10 +1,10 @@
 //! The bearer key for a server, from a file or a variable, and what else the settings of these engines have
 //! in common. A key is never logged or shown by `Debug`, and reloaded when the server rejects it.
 
-use std::{fmt, io};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
+use std::{fmt, io};
 
 use hyper::header::HeaderValue;
 

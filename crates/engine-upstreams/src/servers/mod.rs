@@ -13,7 +13,13 @@ mod key;
 mod patience;
 mod upstream;
 
-pub(crate) use cause::{Cause, chain, shown};
-pub(crate) use key::{Key, KeyError, KeySource, SettingsError, check_each_once, key_source};
-pub(crate) use patience::{Backoff, Impatience, Limits, Patience, SystemTimer, Timer, poll_after, retry_after};
-pub(crate) use upstream::{Call, Content, Encoded, Http, HttpOptions, Part, Reply, ResultError, Saved, Upstream, base_url, encode_form, file_ending, is_media_type, origin, places_of, save_result};
+pub use cause::Cause;
+pub(crate) use cause::{chain, shown};
+pub(crate) use key::{Key, SettingsError, check_each_once, key_source};
+pub use key::{KeyError, KeySource};
+pub(crate) use patience::{Backoff, Impatience, Patience, poll_after, retry_after};
+pub use patience::{Limits, SystemTimer, Timer};
+pub(crate) use upstream::{
+    Call, Content, Encoded, Http, HttpOptions, Part, Reply, ResultError, Saved, Upstream, base_url,
+    encode_form, file_ending, is_media_type, origin, places_of, save_result,
+};

@@ -20,15 +20,15 @@ const WAIT_MIN: Duration = Duration::from_millis(500);
 
 /// The limits of one task's run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     /// The first wait after a failure; later waits double.
-    pub(crate) backoff_first: Duration,
+    pub backoff_first: Duration,
     /// Maximum wait after a failure, unless the server requests a longer one.
-    pub(crate) backoff_max: Duration,
+    pub backoff_max: Duration,
     /// Maximum time without a sign of life.
-    pub(crate) silence_max: Duration,
+    pub silence_max: Duration,
     /// Maximum time in all.
-    pub(crate) run_max: Duration,
+    pub run_max: Duration,
 }
 
 /// The patience of one run.

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::{HeaderMap, Method, Request, Response};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use hyper::{HeaderMap, Method, Request, Response};
 use kinora_contract::Clock;
 use kinora_engine::places::{PlaceRules, Places};
 use kinora_fetch::{Coding, Pace, SaveError, Saving, SystemResolver, save};
@@ -18,10 +18,10 @@ use kinora_http::{ClientOptions, HttpClient, Roots, RootsError, read_body};
 use sha2::{Digest, Sha256};
 use url::Url;
 
-use super::patience::Backoff;
 use super::cause::Cause;
-use super::key::Key;
 use super::cause::shown;
+use super::key::Key;
+use super::patience::Backoff;
 use super::patience::Timer;
 
 const USER_AGENT_TEXT: &str = concat!("kinora/", env!("CARGO_PKG_VERSION"));
@@ -248,7 +248,11 @@ impl Http {
     ///
     /// # Errors
     /// [`Cause`] without a complete answer. Any status is an answer.
-    pub(crate) async fn exchange(&self, request: Request<Bytes>, limit: Duration) -> Result<Reply, Cause> {
+    pub(crate) async fn exchange(
+        &self,
+        request: Request<Bytes>,
+        limit: Duration,
+    ) -> Result<Reply, Cause> {
         let client = self.client_for(&request);
         let answer = client.exchange(request, limit, self.answer_bytes_max).await;
         let (head, body) = answer?.into_parts();

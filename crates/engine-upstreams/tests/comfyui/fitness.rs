@@ -47,9 +47,14 @@ async fn an_optional_file_must_feed_an_input_that_may_be_empty() {
     let server = TestComfy::start();
     let bindings = "prompt = \"6.text\"\nfirst_frame = \"10.image\"\noutput = \"9\"\noptional = [\"first_frame\"]";
     // The text leads nowhere in this graph.
-    let broken = kinora_engine_upstreams::comfyui::Workflow::read(graph.to_string().as_bytes()).unwrap();
+    let broken =
+        kinora_engine_upstreams::comfyui::Workflow::read(graph.to_string().as_bytes()).unwrap();
     let read = toml::from_str(bindings).unwrap();
-    let refused = kinora_engine_upstreams::comfyui::Card::new(broken, read, toml::from_str("fps = 16").unwrap());
+    let refused = kinora_engine_upstreams::comfyui::Card::new(
+        broken,
+        read,
+        toml::from_str("fps = 16").unwrap(),
+    );
     assert!(
         refused
             .unwrap_err()

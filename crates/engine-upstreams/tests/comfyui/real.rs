@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use kinora_engine_upstreams::comfyui::ComfyEngine;
 use kinora_contract::{Edit, FailureCode, FrameSize, Inputs, Seconds, Size, TaskId};
 use kinora_engine::{EngineError, FilmEngine, ReferenceFile};
+use kinora_engine_upstreams::comfyui::ComfyEngine;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::task::JoinHandle;

@@ -6,9 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use kinora_engine_upstreams::comfyui::{Bindings, Card, Comfy, ComfyEngine, Options, SystemTimer, Timer, Workflow};
 use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
 use kinora_engine::{Control, EngineError, FilmEngine, FilmJob, ReferenceFile, TicketStore};
+use kinora_engine_upstreams::comfyui::{
+    Bindings, Card, Comfy, ComfyEngine, Options, SystemTimer, Timer, Workflow,
+};
 use kinora_test_comfyui::TestComfy;
 use tokio_util::sync::CancellationToken;
 

@@ -287,16 +287,17 @@ async fn another_kinora_s_failure_codes_are_ours_unless_they_speak_of_itself() {
 #[tokio::test]
 async fn what_a_dialect_cannot_say_is_refused_before_anything_is_sent() {
     let server = Server::well("t1", MP4).await;
-    let ask = async |dialect: &'static Dialect,
-                     change: &dyn Fn(&mut kinora_engine_upstreams::dialects::RemoteRequest)| {
-        let mut request = request();
-        change(&mut request);
-        let stage = Stage::new(dialect, &[&server]);
-        let file = stage.reference("x", "image/png", b"x");
-        let count = request.spec.inputs.references().len();
-        request.references = vec![file; count];
-        stage.remote.submit(&request).await.unwrap_err()
-    };
+    let ask =
+        async |dialect: &'static Dialect,
+               change: &dyn Fn(&mut kinora_engine_upstreams::dialects::RemoteRequest)| {
+            let mut request = request();
+            change(&mut request);
+            let stage = Stage::new(dialect, &[&server]);
+            let file = stage.reference("x", "image/png", b"x");
+            let count = request.spec.inputs.references().len();
+            request.references = vec![file; count];
+            stage.remote.submit(&request).await.unwrap_err()
+        };
     let refused = [
         ask(&OPENAI, &|one| {
             one.spec.negative_prompt = Some("rain".to_owned());

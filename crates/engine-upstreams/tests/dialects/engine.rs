@@ -8,7 +8,9 @@ use kinora_contract::{FailureCode, VideoSpec};
 use kinora_engine::FilmEngine;
 use kinora_engine::conformance::film::{self, Fate, KEY, Site};
 use kinora_engine_upstreams::dialects::dialect::{CancelBy, KINORA, OPENAI, Resubmit, SGLANG};
-use kinora_engine_upstreams::dialects::{Dialect, EngineOptions, Options, Remote, RemoteEngine, SystemTimer};
+use kinora_engine_upstreams::dialects::{
+    Dialect, EngineOptions, Options, Remote, RemoteEngine, SystemTimer,
+};
 
 use crate::server::{Seen, Server, Step, answer, task, well};
 use crate::support::{JumpTimer, request};
