@@ -296,20 +296,21 @@ fn a_video_that_cannot_be_signed_is_never_published() {
         ("mkfifo \"$2\"", "the signer wrote no file"),
         ("echo garbage >\"$2\"", "the signed file is no MP4"),
         (
-            "ffmpeg -v error -t 1 -i \"$1\" -c copy \"$2\"",
+            "ffmpeg -nostdin -v error -t 1 -i \"$1\" -c copy \"$2\"",
             "the signed file is another video",
         ),
         // What it starts ends with it.
         (
             "sleep 1000 & echo $! >\"$0.pid\"; wait",
-            "it took longer than 1 s",
+            "it took longer than 2 s",
         ),
     ] {
         let script = Script::new(text);
-        let server = script
-            .signing()
-            .set("KINORA_RESULTS_SIGN_TIMEOUT_SECONDS", 1)
-            .start();
+        let mut setup = script.signing();
+        if text.contains(".pid") {
+            setup = setup.set("KINORA_RESULTS_SIGN_TIMEOUT_SECONDS", 2);
+        }
+        let server = setup.start();
         let client = server.newcomer();
         let id = client.submit(&tiny()).id().to_owned();
         let failed = client.wait_for(&id, "failed");
@@ -320,11 +321,12 @@ fn a_video_that_cannot_be_signed_is_never_published() {
         server.assert_logged(&["run failed", "signing: ", why, &id], 1);
         assert_eq!(
             client.get(&format!("/v1/videos/{id}/content")).status,
-            404,
+            409,
             "{text}"
         );
         assert_nothing_left(&server);
-        if text.contains(".pid") {
+        // On a busy machine the limit may come before the file.
+        if script.path("sign.sh.pid").exists() {
             script.wait_gone("sign.sh.pid");
         }
     }

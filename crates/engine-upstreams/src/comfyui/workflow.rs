@@ -4,7 +4,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::collections::{BTreeMap, BTreeSet};
 
 use kinora_contract::Features;
 use serde::{Deserialize, Serialize};
