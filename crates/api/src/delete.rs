@@ -49,6 +49,7 @@ async fn remove_files(api: &Api, files: Vec<Chore>) {
         if let Err(error) = &removed {
             tracing::warn!(%error, %key, "file of a deleted task not removed yet");
         }
+        // A pause of 0: a worker may try again at once, since this request does not.
         done.push(match removed {
             Ok(()) => chore.done(),
             Err(_) => chore.again(0),

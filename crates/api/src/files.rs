@@ -90,6 +90,7 @@ impl LostFiles {
     fn is_new(&self, key: &str) -> bool {
         let mut logged = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if logged.len() >= REMEMBERED_MAX {
+            // No order of age is kept: at worst, a file is reported as an error once more.
             logged.clear();
         }
         logged.insert(key.to_owned())

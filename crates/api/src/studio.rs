@@ -39,6 +39,8 @@ pub(crate) fn mount<S: Clone + Send + Sync + 'static>(
 }
 
 async fn front(method: Method, headers: HeaderMap, has_page: bool) -> Response {
+    // Browsers list `text/html` by name. The `*/*` of curl and SDKs does not count, so that they
+    // get JSON.
     let wants_page = takes(&headers, header::ACCEPT, "text/html");
     if !method.is_safe() || wants_page && !has_page {
         return ApiError::no_such_path("/").into_response();

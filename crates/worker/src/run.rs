@@ -96,14 +96,17 @@ impl TaskRun<'_> {
     /// 4. Publish: the file and its thumbnails go to the result store.
     /// 5. Finish: the task completes, fails, or returns to the queue.
     ///
-    /// A step that fails or is stopped skips the rest of the first four. The fifth always runs: it
-    /// alone decides what becomes of the task.
+    /// A step that fails or is stopped leads straight to the fifth, which alone decides what becomes
+    /// of the task.
     async fn complete(self, permits: EnginePermits, slot: &mut SlotHold) {
+        // 1. Prepare. If it fails, the engine never starts, and `permits` are held until the end.
+        let prepared = match self.prepare().await {
+            Ok(prepared) => prepared,
+            Err(unmade) => return self.finish(Err(unmade)).await,
+        };
+        kinora_crash::point("worker.prepared");
         let result = async {
-            // 1. Prepare.
-            let prepared = self.prepare().await?;
-            kinora_crash::point("worker.prepared");
-            // 2. Make.
+            // 2. Make. The engine's thread takes the permits, and frees them when it has ended.
             let recorded = self.make(prepared, permits).await?;
             // 3. Clear.
             let cleared = self.clear(recorded).await?;

@@ -39,6 +39,8 @@ impl Connections {
 
     /// Closes idle connections, and returns when the others have sent their last answer.
     pub(super) async fn end(self) {
+        // Each connection holds a receiver. The channel is closed when the last of them is dropped,
+        // so nothing has to be counted.
         self.0.send_replace(true);
         self.0.closed().await;
     }

@@ -77,6 +77,8 @@ impl Tls {
     /// # Errors
     /// As [`Tls::from_files`]; the previous certificate stays in use.
     pub fn reload(&self) -> Result<(), TlsError> {
+        // Read before the lock is taken, and swapped as a pair: a handshake never sees a new
+        // certificate with an old key, and a failed read changes nothing.
         let fresh = Arc::new(self.files.read()?);
         *self
             .current
