@@ -17,8 +17,8 @@ pub(crate) use keys::{
     WebhookArgs, WebhooksArgs, WebhooksCommand,
 };
 pub(crate) use make::{
-    CompletionsArgs, EditArgs, FinalArgs, GenerateArgs, IdsArgs, ManArgs, OutputArgs,
-    TasksArgs, TasksCommand,
+    CompletionsArgs, EditArgs, FinalArgs, GenerateArgs, IdsArgs, ManArgs, OutputArgs, TasksArgs,
+    TasksCommand,
 };
 pub(crate) use models::{
     ComfyArgs, ComfyCommand, ComfyImportArgs, EngineArgs, EngineCheckArgs, EngineCommand,

@@ -1,8 +1,8 @@
 //! What came instead of a usable answer, and how it is logged: bounded, on one line. It never reaches a client
 //! and never contains a key.
 
-use std::io;
 use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use kinora_http::ExchangeError;

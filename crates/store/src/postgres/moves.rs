@@ -11,8 +11,8 @@ use super::fault::{Done, Fault, is_refusal};
 use super::rows::{CLAIMABLE, WANTED};
 use super::session::{BEGIN, SYNCED, Statement, run_all};
 use super::{rows, schema, script};
-use crate::sql::{Dialect, Unreadable, Value};
 use crate::sql::int;
+use crate::sql::{Dialect, Unreadable, Value};
 use crate::tables::copied::{COPIED_AT_ONCE, HELD, RowCheck};
 use crate::{CopiedRow, CopiedTable, Export, Import, OpenError, StoreError};
 

@@ -15,8 +15,8 @@ use super::notices::Notices;
 use super::rows::Version;
 use super::server_clock::ServerClock;
 use super::session::Statement;
-use crate::queue::{Change, QueueEstimates};
 use crate::changes::Signals;
+use crate::queue::{Change, QueueEstimates};
 use crate::{Outage, PostgresOptions, TaskChange, metered};
 
 /// The changes of a committed transaction.

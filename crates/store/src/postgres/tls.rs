@@ -50,11 +50,6 @@ pub(super) fn advice(error: &tokio_postgres::Error) -> Option<&'static str> {
     None
 }
 
-fn refused(file: &Path, error: &dyn std::fmt::Display) -> OpenError {
-    let text = format!("the certificates in {}: {error}", file.display());
-    OpenError::Unavailable(text.into())
-}
-
 /// Makes encrypted connections to servers whose certificate is trusted.
 #[derive(Clone)]
 pub(super) struct Tls(Arc<ClientConfig>);

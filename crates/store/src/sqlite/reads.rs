@@ -20,8 +20,8 @@ use super::memory::Memory;
 use super::rows::{COLUMNS, at, int};
 use super::transaction::key_binding;
 use super::{rows, schema, script};
-use crate::tasks::Filling;
 use crate::sql::{Question, Script};
+use crate::tasks::Filling;
 use crate::{Idempotency, OpenError, Order, Page, PageRequest, SqliteOptions, metered};
 
 /// Maximum number of concurrent reads.
