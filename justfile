@@ -1,6 +1,6 @@
 # What one can do here: `just` lists it. Each recipe is a thin name for a command that also works without just.
 
-features := "kinora-e2e/in-process,kinora-blobs/conformance,kinora-engine/conformance,kinora-store/conformance"
+features := "kinora-test-e2e/in-process,kinora-blobs/conformance,kinora-engine/conformance,kinora-store/conformance"
 
 # List the recipes
 default:
@@ -50,17 +50,17 @@ crate name *filter:
 # Test the real binary over real sockets: just e2e kills::
 [group('test')]
 e2e *filter:
-    cargo test -p kinora-e2e --test e2e -- {{filter}}
+    cargo test -p kinora-test-e2e --test e2e -- {{filter}}
 
 # Test what a client sees over HTTP, inside of the test's process
 [group('test')]
 http *filter:
-    cargo test -p kinora-e2e --features in-process --test http -- {{filter}}
+    cargo test -p kinora-test-e2e --features in-process --test http -- {{filter}}
 
 # Test the web page in Chromium
 [group('test')]
 page:
-    cargo test -p kinora-e2e --test e2e -- page::
+    cargo test -p kinora-test-e2e --test e2e -- page::
 
 # Run a part of the tests that take hours; `./soak --help` lists the parts
 [group('test')]
@@ -126,7 +126,7 @@ site:
 # Write the generated pages and tables anew
 [group('docs')]
 docs-update:
-    KINORA_UPDATE_DOCS=1 cargo test -p kinora-e2e --features in-process --test http openapi
+    KINORA_UPDATE_DOCS=1 cargo test -p kinora-test-e2e --features in-process --test http openapi
     KINORA_UPDATE_DOCS=1 cargo test -p kinora-tidy
 
 # Take the pictures of Studio anew

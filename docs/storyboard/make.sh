@@ -4,11 +4,11 @@ set -eu
 cd "$(dirname "$0")/../.."
 sheets=$(mktemp -d)
 trap 'rm -rf "$sheets"' EXIT
-cargo build --release -p kinora-storyboard --example contact_sheet --example contact_sheets --example noun_sheet
+cargo build --release -p kinora-engine-storyboard --example contact_sheet --example contact_sheets --example noun_sheet
 example() {
     sheet=$1
     shift
-    cargo run --quiet --release -p kinora-storyboard --example "$sheet" -- "$@"
+    cargo run --quiet --release -p kinora-engine-storyboard --example "$sheet" -- "$@"
 }
 
 # Quality 6 of 2 to 31, as ffmpeg counts: small, and clean at the edges of letters.

@@ -279,7 +279,7 @@ class Found(dict[str, Any]):
 def in_a_service(options: argparse.Namespace, found: Found) -> None:
     """The parts that share a service."""
     # What engines write to standard error.
-    os.environ["KINORA_LOG_LEVEL"] = "info,kinora_host=debug"
+    os.environ["KINORA_LOG_LEVEL"] = "info,kinora_engine_host=debug"
     with tempfile.TemporaryDirectory() as folder, overhead.service(options, folder, configuration(options)) as kinora:
         trial = Trial(options, kinora)
         try:

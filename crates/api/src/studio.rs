@@ -1,4 +1,4 @@
-//! `/` and `/studio/…`: the web page of `kinora-pages`. A browser that asks `/` for HTML gets the
+//! `/` and `/studio/…`: the web page of `kinora-studio`. A browser that asks `/` for HTML gets the
 //! page; other clients get a short JSON object that names the API, its document and the page.
 
 use axum::Router;
@@ -8,7 +8,7 @@ use axum::extract::rejection::PathRejection;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any};
-use kinora_pages::{File, POLICY};
+use kinora_studio::{File, POLICY};
 use serde::Serialize;
 
 use crate::conditional::Condition;
@@ -46,7 +46,7 @@ async fn front(method: Method, headers: HeaderMap, has_page: bool) -> Response {
         return ApiError::no_such_path("/").into_response();
     }
     if wants_page {
-        return send(kinora_pages::page(), REVALIDATED, &headers);
+        return send(kinora_studio::page(), REVALIDATED, &headers);
     }
     let mut response = Answer(Front::of(has_page)).into_response();
     // The same address has another answer for browsers.
@@ -83,7 +83,7 @@ async fn file(
     path: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
 ) -> Response {
-    let found = path.ok().and_then(|path| kinora_pages::find(&path));
+    let found = path.ok().and_then(|path| kinora_studio::find(&path));
     match found.filter(|_| method.is_safe()) {
         Some(file) => send(file, KEPT, &headers),
         None => ApiError::no_such_path("").into_response(),
@@ -94,7 +94,7 @@ fn send(file: File, caching: &'static str, asked: &HeaderMap) -> Response {
     let is_packed = takes(asked, header::ACCEPT_ENCODING, "gzip");
     // The two forms of a file differ in their bytes, so each needs its own tag.
     let form = if is_packed { "-gzip" } else { "" };
-    let etag = format!("\"{}{form}\"", kinora_pages::version());
+    let etag = format!("\"{}{form}\"", kinora_studio::version());
     let refused = Condition::of(asked, &etag).refused();
     let mut response = match refused {
         None => Body::from(if is_packed { file.packed } else { file.plain }).into_response(),
@@ -202,7 +202,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_file_is_kept_and_an_unknown_one_is_not_found() {
-        let path = format!("{}/app.js", kinora_pages::version());
+        let path = format!("{}/app.js", kinora_studio::version());
         let found = file(Method::GET, Ok(Path(path)), asking(&[])).await;
         assert_eq!(found.status(), StatusCode::OK);
         assert_eq!(found.headers()[header::CACHE_CONTROL], KEPT);

@@ -123,7 +123,7 @@ pub(crate) async fn create_task(
         span.discard();
     }
     let insertion = inserted?;
-    kinora_crash::point("api.before_answer");
+    kinora_system::crash::point("api.before_answer");
 
     // 4. Respond. The task is on disk: if the response is lost, the client's retry finds it by its key.
     let responded = respond(api, insertion).await;

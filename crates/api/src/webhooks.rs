@@ -17,7 +17,7 @@ use kinora_contract::webhook::{
     signatures,
 };
 use kinora_contract::{Clock, State, Stopwatch, TaskId, TraceContext};
-use kinora_fetch::{FetchError, Fetcher, Post};
+use kinora_http_fetch::{FetchError, Fetcher, Post};
 use kinora_store::{
     Answer, DeliveryDone, DeliveryNext, DeliveryRequest, DueDelivery, Outage, StoreError,
 };
@@ -234,9 +234,9 @@ impl Deliverer {
             body,
             limit: Duration::from_secs(WEBHOOK_SECONDS),
         };
-        kinora_crash::point("api.before_delivery");
+        kinora_system::crash::point("api.before_delivery");
         let sent = self.fetcher.post(post).await;
-        kinora_crash::point("api.delivered");
+        kinora_system::crash::point("api.delivered");
         describe(span.of_kind(Kind::Client), &sent);
         // Without an answer from the receiver, because a limit of this service came first: the
         // attempt was none, and says nothing about the receiver.

@@ -13,7 +13,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use kinora_contract::StoredFile;
-pub use kinora_faulty::{Fault, Injected, Plan, Rates};
+pub use kinora_testkit::faults::{Fault, Injected, Plan, Rates};
 use url::Url;
 
 use crate::{BlobError, BlobStore, ByteStream, DirectLink, EntryStream};

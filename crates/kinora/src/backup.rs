@@ -139,7 +139,7 @@ impl Job<'_> {
         self.source
             .snapshot(&database)
             .map_err(|error| Failure::because("The database could not be copied", error))?;
-        kinora_crash::point("backup.snapshot");
+        kinora_system::crash::point("backup.snapshot");
         progress.say("verifying the copy of the database");
         // The copy is checked, and not the original: the copy is what a restore will read, and it
         // stays as it is while the check runs.
@@ -157,7 +157,7 @@ impl Job<'_> {
         let manifest = self.describe(&snapshot, &database, key, taken.0)?;
         // Last, since a folder with a manifest counts as a complete backup.
         manifest.write(to)?;
-        kinora_crash::point("backup.described");
+        kinora_system::crash::point("backup.described");
         Ok((manifest, taken.1))
     }
 
@@ -271,7 +271,7 @@ impl<'a> Taking<'a> {
     /// Transfers the files of one task.
     fn take(&mut self, task: &TaskFiles) -> Result<(), Failure> {
         self.progress.step("tasks backed up");
-        kinora_crash::point("backup.task");
+        kinora_system::crash::point("backup.task");
         let mut absent = Vec::new();
         for file in &task.results {
             if !self.mover.give(file)? {

@@ -10,10 +10,10 @@ use kinora_api::{Api, Availability, Cors, Deliverer, Gate, Guards, Health, Tls, 
 use kinora_blobs::{BlobStore, Reserve};
 use kinora_contract::reference_url::Ports;
 use kinora_contract::{Clock, Readiness, limits};
-use kinora_fetch::{Allowed, Fetcher, Network};
+use kinora_http_fetch::{Allowed, Fetcher, Network};
 use kinora_media::{Films, RecorderOptions};
 use kinora_policy::Policy;
-use kinora_scratch::Scratch;
+use kinora_system::scratch::Scratch;
 use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, SecretKey, SqliteOptions, Stores};
 use kinora_traces::Tracer;
 use kinora_worker::{Backoff, Lineup, Mark, Marker, Origin, Pools, References, Worker};
@@ -320,7 +320,7 @@ fn films(config: &Config) -> Arc<dyn Films> {
 fn marker(text: &str) -> Option<Marker> {
     let text = Some(text.trim().to_owned()).filter(|text| !text.is_empty())?;
     Some(Marker::new(move |size| {
-        let drawn = kinora_storyboard::watermark(&text, size)?;
+        let drawn = kinora_engine_storyboard::watermark(&text, size)?;
         Some(Mark {
             left: drawn.left,
             top: drawn.top,
@@ -340,7 +340,7 @@ fn worker_name(origin: &Origin) -> Result<String, Failure> {
 fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
     let references = &config.references;
     let per_hour = references.project_bytes_per_hour;
-    let options = kinora_fetch::Options {
+    let options = kinora_http_fetch::Options {
         allow_networks: allow_networks(config)?,
         deny_networks: deny_networks(config)?,
         host_connections_max: config.limit(
@@ -348,7 +348,7 @@ fn fetcher(config: &Config) -> Result<Fetcher, Failure> {
             limits::REFERENCE_HOST_CONNECTIONS_MAX,
         ) as usize,
         project_bytes_per_hour: (per_hour > 0).then_some(per_hour),
-        ..kinora_fetch::Options::default()
+        ..kinora_http_fetch::Options::default()
     };
     Fetcher::new(options, Arc::new(SystemClock))
         .map_err(|error| Failure::because("References cannot be fetched", error))
@@ -390,7 +390,7 @@ pub(crate) fn blocking_threads(config: &Config) -> usize {
     // thread, and commits of the task store would wait behind it.
     kinora_blobs::THREADS
         + kinora_store::sqlite::THREADS
-        + kinora_fetch::DISK_THREADS
+        + kinora_http_fetch::DISK_THREADS
         + config
             .engines
             .iter()

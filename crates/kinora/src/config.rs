@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use kinora_contract::CardRecord;
 use kinora_engine::EngineKind;
-use kinora_storyboard::{StoryboardKind, not_in_watermark};
+use kinora_engine_storyboard::{StoryboardKind, not_in_watermark};
 use serde::Deserialize;
 
 use crate::address::{ListenAddress, OptionalAddress, check_base_url};

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kinora_contract::Clock;
 use kinora_engine::{Engine as Opened, EngineError, FrameKind, Output, Program, Promises};
-use kinora_host::{
+use kinora_engine_host::{
     Confinement, FilmOptions, HostOptions, HostedEngine, HostedFilms, Open, Role, adopt_orphans,
     confine_command, make_scratch, restrict_environment, serve_film,
 };
@@ -34,7 +34,7 @@ const FILM_EXAMINE_MAX: Duration = Duration::from_mins(10);
 pub(crate) fn run() -> Result<(), Failure> {
     logging::start_direct(LogFormat::Json, "info")?;
     leave_stops_to_the_service()
-        .and_then(|()| kinora_host::serve(open))
+        .and_then(|()| kinora_engine_host::serve(open))
         .map_err(|error| Failure::because("The engine process failed", error))
 }
 
@@ -267,7 +267,7 @@ fn this_executable(subcommand: &str) -> Command {
 
 #[cfg(test)]
 mod tests {
-    use kinora_process::ProcessKind;
+    use kinora_engine_host::ProcessKind;
 
     use super::*;
 

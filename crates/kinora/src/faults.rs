@@ -170,7 +170,7 @@ impl Engine for Paced {
         let pause = if is_long { self.pause } else { Duration::ZERO };
         let sink = &mut Pausing { sink, pause };
         if self.is_plain {
-            kinora_test_engine::generate(job, sink, control)
+            kinora_testkit::engine::generate(job, sink, control)
         } else {
             self.engine.generate(job, sink, control)
         }

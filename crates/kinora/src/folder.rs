@@ -43,7 +43,7 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Failure> {
     refuse_unfinished_restore(folder)?;
     // Synced together with its parents: after a power loss the folder must not be missing under a
     // database whose commits were acknowledged.
-    kinora_durable::make_folder_by(DirBuilder::new().recursive(true).mode(0o700), folder)
+    kinora_system::durable::make_folder_by(DirBuilder::new().recursive(true).mode(0o700), folder)
         .map_err(|error| Failure::because(format!("{shown} cannot be created"), error))?;
     match close_ours(folder) {
         Ok(None) => {}

@@ -291,8 +291,8 @@ fn others(config: &Config, ids: &[&str]) -> Result<Vec<(String, Used)>, Failure>
 /// Removes the file and what an unfinished download has left; returns the bytes, if there was
 /// anything.
 fn remove_file(path: &Path) -> io::Result<Option<u64>> {
-    let partial = kinora_download::partial_bytes(path);
-    let left = kinora_download::remove_partial(path)?;
+    let partial = kinora_http_download::partial_bytes(path);
+    let left = kinora_http_download::remove_partial(path)?;
     match fs::metadata(path).map(|found| found.len()) {
         Ok(bytes) => {
             fs::remove_file(path)?;

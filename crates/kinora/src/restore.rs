@@ -280,7 +280,7 @@ impl Target {
 
     fn move_into_place(&self) -> io::Result<()> {
         sync_all_under(&self.folder)?;
-        kinora_crash::point("restore.synced");
+        kinora_system::crash::point("restore.synced");
         // The database last. A folder without one is no store, so if power fails between two
         // renames, no process can serve tasks whose results are not in place yet. Until the
         // end, the subfolder marks the data folder as unfinished, and `kinora serve` refuses
@@ -290,7 +290,7 @@ impl Target {
                 Err(error) if error.kind() == ErrorKind::NotFound && name != DATABASE => {}
                 moved => moved?,
             }
-            kinora_crash::point("restore.moved");
+            kinora_system::crash::point("restore.moved");
         }
         File::open(&self.data)?.sync_all()?;
         if self.made {

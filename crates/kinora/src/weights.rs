@@ -48,7 +48,7 @@ impl Weight {
                 _ => State::Complete(there.len()),
             },
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                State::Missing(kinora_download::partial_bytes(&self.path).unwrap_or(0))
+                State::Missing(kinora_http_download::partial_bytes(&self.path).unwrap_or(0))
             }
             Err(error) => State::Unreadable(error.to_string()),
         }

@@ -31,7 +31,7 @@ pub enum MediaError {
     InvalidAudio(&'static str),
     /// The H.264 encoder failed.
     #[error("video encoding failed")]
-    Video(#[source] kinora_h264::Error),
+    Video(#[source] kinora_media_h264::Error),
     /// The AAC or Opus encoder failed.
     #[error("audio encoding failed: {0}")]
     Audio(String),
@@ -67,8 +67,8 @@ pub enum MediaError {
     Io(#[from] io::Error),
 }
 
-impl From<kinora_h264::Error> for MediaError {
-    fn from(cause: kinora_h264::Error) -> Self {
+impl From<kinora_media_h264::Error> for MediaError {
+    fn from(cause: kinora_media_h264::Error) -> Self {
         Self::Video(cause)
     }
 }

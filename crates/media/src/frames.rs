@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use kinora_h264::Planes;
+use kinora_media_h264::Planes;
 
 /// Maximum bytes of I420 that may wait for the encoders at any time.
 pub(crate) const IN_FLIGHT_BYTES_MAX: usize = 192 << 20;

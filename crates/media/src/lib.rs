@@ -43,5 +43,5 @@ pub use written::Written;
 /// The H.264 encoder variant of this build, for the start-up log: for example `"openh264 with
 /// assembly"`.
 pub fn video_encoder_variant() -> &'static str {
-    kinora_h264::variant()
+    kinora_media_h264::variant()
 }

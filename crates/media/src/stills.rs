@@ -2,7 +2,7 @@
 //! Stores one scaled picture and at most 25 small cells, never a whole frame.
 
 use jpeg_encoder::{ColorType, Encoder as JpegEncoder};
-use kinora_resize::SizeMismatch;
+use kinora_media_resize::SizeMismatch;
 use webp::WebPConfig;
 
 use crate::{ClipFormat, MediaError};
@@ -14,7 +14,7 @@ const CELL_SIDE_MAX: u32 = 320;
 const GRID_SIDE_MAX: u32 = 5;
 const SPRITESHEET_QUALITY: u8 = 80;
 
-/// A way of [`kinora_resize`].
+/// A way of [`kinora_media_resize`].
 type Resize = fn(&[u8], (u32, u32), (u32, u32)) -> Result<Vec<u8>, SizeMismatch>;
 
 /// Collects pictures for the stills from passing frames.
@@ -69,11 +69,11 @@ impl Stills {
     pub(crate) fn sample(&mut self, index: u32, rgb: &[u8]) -> Result<(), MediaError> {
         // One third in: after a fade from black, before an ending.
         if index == self.format.frames / 3 {
-            self.poster = Some(self.scaled(rgb, POSTER_SIDE_MAX, kinora_resize::stretched)?);
+            self.poster = Some(self.scaled(rgb, POSTER_SIDE_MAX, kinora_media_resize::stretched)?);
         }
         let sheet = &self.sheet;
         if sheet.filled < sheet.cells && index == self.cell_frame(sheet.filled) {
-            let cell = self.scaled(rgb, CELL_SIDE_MAX, kinora_resize::shrunk)?;
+            let cell = self.scaled(rgb, CELL_SIDE_MAX, kinora_media_resize::shrunk)?;
             self.sheet.fill_next(&cell.rgb);
         }
         Ok(())
@@ -121,7 +121,7 @@ pub fn preview(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, MediaErro
             "a preview does not match its size".into(),
         ));
     }
-    Picture::scaled(width, height, rgb, PREVIEW_SIDE_MAX, kinora_resize::shrunk)?.webp()
+    Picture::scaled(width, height, rgb, PREVIEW_SIDE_MAX, kinora_media_resize::shrunk)?.webp()
 }
 
 impl Picture {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use kinora_h264::{Config, Encoder, ParameterSets};
+use kinora_media_h264::{Config, Encoder, ParameterSets};
 
 use crate::frames::{Frame, FramePool, IN_FLIGHT_BYTES_MAX, i420_bytes};
 use crate::spool::{Spool, SpooledTrack};
@@ -125,7 +125,7 @@ impl VideoEncoder {
         for _ in 0..threads {
             let (shared, queue) = (Arc::clone(&shared), Arc::clone(&queue));
             let thread = thread::Builder::new()
-                .name("kinora-h264".into())
+                .name("kinora-media-h264".into())
                 .spawn(move || shared.work(&queue))?;
             encoder.threads.push(thread);
         }

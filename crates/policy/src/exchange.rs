@@ -9,7 +9,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use hyper::{Request, StatusCode};
 use kinora_contract::Clock;
 use kinora_contract::limits::POLICY_ANSWER_BYTES_MAX;
-use kinora_fetch::SystemResolver;
+use kinora_http_fetch::SystemResolver;
 use kinora_http::{ClientOptions, HttpClient, Roots, read_body};
 use url::Url;
 

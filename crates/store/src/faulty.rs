@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use kinora_contract::{Failure, Reading, Task, TaskId};
-pub use kinora_faulty::{Fault, Injected, Plan, Rates};
+pub use kinora_testkit::faults::{Fault, Injected, Plan, Rates};
 use tokio::sync::watch;
 
 use crate::changes::Followers;

@@ -1,5 +1,5 @@
 //! Stores of the last release, opened by this program: everything that clients and operators hold of them is as the
-//! release left it. `crates/e2e/tests/e2e/releases.rs` made the two in `fixtures`, with the release's own binary, and
+//! release left it. `crates/test-e2e/tests/e2e/releases.rs` made the two in `fixtures`, with the release's own binary, and
 //! says how to make them anew. Both stores went through the same three lives, each of which was killed: see `CASES`.
 //!
 //! What must be found is read from the release's own tables before the store is opened, so that nothing has to be
@@ -26,7 +26,7 @@ use kinora_store::{
     ChoreKind, ChoreWork, Idempotency, Insertion, NewTask, OpenOptions, Order, PageRequest,
     PostgresOptions, Scope, TallyRequest, Time, migrate, open,
 };
-use kinora_test_postgres::Server;
+use kinora_testkit::postgres::Server;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;
 use serde_json::Value;

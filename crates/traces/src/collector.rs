@@ -8,7 +8,7 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use hyper::{Method, Request};
 use kinora_contract::Clock;
-use kinora_fetch::SystemResolver;
+use kinora_http_fetch::SystemResolver;
 use kinora_http::{ClientOptions, ExchangeError, HttpClient, Roots, error_chain};
 use url::Url;
 

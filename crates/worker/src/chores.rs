@@ -103,7 +103,7 @@ async fn remove_file(worker: &Worker, chore: Chore) -> ChoreDone {
     };
     match worker.blobs.delete(key).await {
         Ok(()) => {
-            kinora_crash::point("worker.swept_file");
+            kinora_system::crash::point("worker.swept_file");
             chore.done()
         }
         Err(error) => {

@@ -261,13 +261,13 @@ impl TaskRun<'_> {
             // Before the state: nothing refers to these files, now or later.
             self.withdraw().await;
         }
-        kinora_crash::point("worker.before_finish");
+        kinora_system::crash::point("worker.before_finish");
         let completed = outcome.is_ok();
         let mut pause = STORE_PAUSE_MIN;
         loop {
             match self.try_store_outcome(&outcome).await {
                 Ok(Attempted::Stands) => {
-                    kinora_crash::point("worker.finished");
+                    kinora_system::crash::point("worker.finished");
                     tracing::info!(completed, "task finished");
                     return;
                 }

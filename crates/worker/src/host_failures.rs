@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use kinora_contract::limits::{REFERENCE_PAUSE_SECONDS_MAX, REFERENCE_TRIES_MAX};
 use kinora_contract::{Clock, Stopwatch, TaskId};
-use kinora_fetch::Reached;
+use kinora_http_fetch::Reached;
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Each pause is this many times as long as the one before it: 1, 4 and 16 s.

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use kinora_blobs::{BlobError, measure_file};
 use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
 use kinora_contract::{FrameSize, Reference, Resolution, Size, VideoSpec};
-use kinora_decode::{DecodeError, Image, PROFILE_IGNORED_CHUNK, SAMPLE_RATE, Sound};
-use kinora_pool::Pool;
+use kinora_media_decode::{DecodeError, Image, PROFILE_IGNORED_CHUNK, SAMPLE_RATE, Sound};
+use kinora_system::pool::Pool;
 use tokio::sync::Semaphore;
 
 use crate::error::GatherError;
@@ -139,13 +139,13 @@ struct Judged {
 }
 
 fn judge_image(path: &Path, cover: Size) -> Result<Judged, DecodeError> {
-    let image = kinora_decode::image(path, (cover.width, cover.height))?;
+    let image = kinora_media_decode::image(path, (cover.width, cover.height))?;
     let smaller = smaller(path, |file| write_png(file, &image))?;
     judged(path, 0.0, smaller)
 }
 
 fn judge_sound(path: &Path) -> Result<Judged, DecodeError> {
-    let sound = kinora_decode::sound(path)?;
+    let sound = kinora_media_decode::sound(path)?;
     let smaller = smaller(path, |file| write_wav(file, &sound))?;
     judged(path, sound.seconds(), smaller)
 }
@@ -277,7 +277,7 @@ mod tests {
         file.write_all(&vec![0; 20_000_000]).unwrap();
         keep(&path, judge_image(&path, Size::new(1280, 720)));
         assert!(std::fs::metadata(&path).unwrap().len() <= whole + 1000);
-        assert_eq!(kinora_decode::image(&path, (1280, 720)).unwrap(), image);
+        assert_eq!(kinora_media_decode::image(&path, (1280, 720)).unwrap(), image);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -286,10 +286,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("reference-0");
         png_file(&path, 1600, 1200);
-        let before = kinora_decode::image(&path, (640, 480)).unwrap();
+        let before = kinora_media_decode::image(&path, (640, 480)).unwrap();
         keep(&path, judge_image(&path, Size::new(640, 480)));
         assert!(std::fs::metadata(&path).unwrap().len() < 1_000_000);
-        assert_eq!(kinora_decode::image(&path, (640, 480)).unwrap(), before);
+        assert_eq!(kinora_media_decode::image(&path, (640, 480)).unwrap(), before);
     }
 
     #[test]
@@ -306,7 +306,7 @@ mod tests {
         writer.finish().unwrap();
         keep(&path, judge_image(&path, Size::new(300, 300)));
         assert!(std::fs::metadata(&path).unwrap().len() < 400_000);
-        let kept = kinora_decode::image(&path, (300, 300)).unwrap();
+        let kept = kinora_media_decode::image(&path, (300, 300)).unwrap();
         assert!(kept.profile_ignored);
     }
 
@@ -328,13 +328,13 @@ mod tests {
             .map(|at| (at as f32 / 40.0).sin() / 2.0)
             .collect();
         write_wav(BufWriter::new(File::create(&path).unwrap()), &Sound { pcm }).unwrap();
-        let before = kinora_decode::sound(&path).unwrap();
+        let before = kinora_media_decode::sound(&path).unwrap();
         let mut file = File::options().append(true).open(&path).unwrap();
         file.write_all(&vec![0; 5_000_000]).unwrap();
         let seconds = keep(&path, judge_sound(&path));
         assert!((seconds - 5.0).abs() < 0.01, "{seconds}");
         assert!(std::fs::metadata(&path).unwrap().len() < 1_000_000);
-        let after = kinora_decode::sound(&path).unwrap();
+        let after = kinora_media_decode::sound(&path).unwrap();
         assert_eq!(before.pcm.len(), after.pcm.len());
         let most = before
             .pcm

@@ -12,7 +12,7 @@ use kinora_contract::{
     FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, TaskId, VideoSpec, Warning,
     WarningCode, iso_date,
 };
-use kinora_decode::DecodeError;
+use kinora_media_decode::DecodeError;
 use kinora_engine::{
     Clip, Description, Engine, EngineError, FilmEngine, Footage, Materials, Picture, Playback,
     SAMPLE_RATE_HZ, SCRIPT_LINKS_MAX, Sound,
@@ -130,10 +130,10 @@ fn open(
     films: Arc<dyn Films>,
     provenance: Provenance,
 ) -> Result<Prepared, PrepareError> {
-    kinora_crash::point("worker.opening");
+    kinora_system::crash::point("worker.opening");
     if let (FrameSize::Adaptive(resolution), Some(first)) = (spec.frame, files.first()) {
         // Before anything is decoded: pictures are decoded to the size of the frame.
-        let (width, height) = kinora_decode::image_size(first.path()).map_err(at(0))?;
+        let (width, height) = kinora_media_decode::image_size(first.path()).map_err(at(0))?;
         spec.frame = FrameSize::Fixed(resolution.nearest(width, height));
     }
     let (mut materials, warning) = decode(&spec, &files)?;
@@ -182,7 +182,7 @@ fn open(
 
 fn typed(files: Vec<Staged>) -> Result<Vec<OpenedReference>, PrepareError> {
     let typed = files.into_iter().map(|file| {
-        let media_type = kinora_decode::media_type(file.path()).map_err(BlobError::from)?;
+        let media_type = kinora_media_decode::media_type(file.path()).map_err(BlobError::from)?;
         Ok(OpenedReference {
             file,
             media_type: media_type.unwrap_or("application/octet-stream"),
@@ -231,7 +231,7 @@ fn profile_warning(params: &[String]) -> Option<Warning> {
 
 /// The picture, and whether its colour profile was ignored.
 fn picture(files: &[Staged], index: usize, cover: Size) -> Result<(Picture, bool), PrepareError> {
-    let image = kinora_decode::image(files[index].path(), (cover.width, cover.height));
+    let image = kinora_media_decode::image(files[index].path(), (cover.width, cover.height));
     let image = image.map_err(at(index))?;
     let picture = Picture {
         size: Size::new(image.width, image.height),
@@ -241,7 +241,7 @@ fn picture(files: &[Staged], index: usize, cover: Size) -> Result<(Picture, bool
 }
 
 fn sound(files: &[Staged], index: usize) -> Result<Sound, PrepareError> {
-    let sound = kinora_decode::sound(files[index].path()).map_err(at(index))?;
+    let sound = kinora_media_decode::sound(files[index].path()).map_err(at(index))?;
     Ok(Sound { pcm: sound.pcm })
 }
 

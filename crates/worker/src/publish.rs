@@ -27,7 +27,7 @@ pub(crate) async fn publish(
         staged,
         written,
     } = cleared.into_recorded();
-    kinora_crash::point("worker.recorded");
+    kinora_system::crash::point("worker.recorded");
     let poster = Bytes::from(recording.poster_webp);
     let sheet = Bytes::from(recording.spritesheet_jpeg);
     let [video_key, thumbnail_key, spritesheet_key] = lease.file_keys();
@@ -42,7 +42,7 @@ pub(crate) async fn publish(
     };
     let put = retry_unavailable(stopped, || blobs.put_file(&video, staged.path())).await;
     resolve(blobs, &video, put).await?;
-    kinora_crash::point("worker.published");
+    kinora_system::crash::point("worker.published");
     let info = recording.info;
     Ok(Artifact {
         video,

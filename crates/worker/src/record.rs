@@ -15,7 +15,7 @@ use kinora_engine::{
 use kinora_media::{
     AudioFormat, ClipFormat, MediaError, Provenance, Recorder, RecorderOptions, Recording, Written,
 };
-use kinora_scratch::Scratch;
+use kinora_system::scratch::Scratch;
 use kinora_traces::{Span, Trail};
 use tokio::sync::oneshot;
 

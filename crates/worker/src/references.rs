@@ -16,9 +16,9 @@ use futures_util::stream::FuturesUnordered;
 use kinora_blobs::{BlobError, BlobStore, Reserve};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
 use kinora_contract::{Reference, StoredFile, Task, TaskId};
-use kinora_fetch::{FetchError, Fetcher};
-use kinora_pool::Pool;
-use kinora_scratch::Scratch;
+use kinora_http_fetch::{FetchError, Fetcher};
+use kinora_system::pool::Pool;
+use kinora_system::scratch::Scratch;
 use kinora_store::{StoreError, Work, reference_keys};
 use tokio::sync::Semaphore;
 
@@ -156,17 +156,17 @@ impl References {
         let staged = Staged::new(&self.scratch, &format!("{}-reference-{index}", task.id));
         let bytes = self
             .source
-            .fetch(&kinora_fetch::Request {
+            .fetch(&kinora_http_fetch::Request {
                 project: &task.project,
                 url: reference.url(),
                 to: staged.path(),
                 bytes_max,
-                is_plain: kinora_decode::is_reference,
+                is_plain: kinora_media_decode::is_reference,
             })
             .await
             .map_err(|error| GatherError::of_fetch(index, error))?;
         tracing::debug!(index, bytes, "reference fetched");
-        kinora_crash::point("worker.reference_fetched");
+        kinora_system::crash::point("worker.reference_fetched");
         let (bytes, sha256) = judge.keep(index, reference, staged.path()).await?;
         let file = StoredFile {
             key: key.to_owned(),
@@ -178,7 +178,7 @@ impl References {
             Ok(()) | Err(BlobError::Exists(_)) => {}
             Err(error) => return Err(error.into()),
         }
-        kinora_crash::point("worker.reference_stored");
+        kinora_system::crash::point("worker.reference_stored");
         Ok(())
     }
 
@@ -316,12 +316,12 @@ pub trait ReferenceSource: Send + Sync + Debug {
     ///
     /// # Errors
     /// As [`Fetcher::fetch`].
-    async fn fetch(&self, request: &kinora_fetch::Request<'_>) -> Result<u64, FetchError>;
+    async fn fetch(&self, request: &kinora_http_fetch::Request<'_>) -> Result<u64, FetchError>;
 }
 
 #[async_trait]
 impl ReferenceSource for Fetcher {
-    async fn fetch(&self, request: &kinora_fetch::Request<'_>) -> Result<u64, FetchError> {
+    async fn fetch(&self, request: &kinora_http_fetch::Request<'_>) -> Result<u64, FetchError> {
         Self::fetch(self, request).await
     }
 }

@@ -43,7 +43,7 @@ pub(crate) async fn run_task(
     };
     let engine_name = served.engine_name();
     tracing::info!(model, engine = engine_name, "task started");
-    kinora_crash::point("worker.claimed");
+    kinora_system::crash::point("worker.claimed");
     let mut slot = permits.hold();
     let control = Control::default();
     let run = TaskRun {
@@ -104,7 +104,7 @@ impl TaskRun<'_> {
             Ok(prepared) => prepared,
             Err(unmade) => return self.finish(Err(unmade)).await,
         };
-        kinora_crash::point("worker.prepared");
+        kinora_system::crash::point("worker.prepared");
         let result = async {
             // 2. Make. The engine's thread takes the permits, and frees them when it has ended.
             let recorded = self.make(prepared, permits).await?;

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kinora_e2e::{Server, Setup};
+use kinora_test_e2e::{Server, Setup};
 use tokio::task::JoinSet;
 
 use super::footprint::Footprint;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_e2e::{Server, Setup, keys};
+use kinora_test_e2e::{Server, Setup, keys};
 
 use super::{footprint, request, submit};
 use crate::load::{Connection, Load, measure, submit_some};

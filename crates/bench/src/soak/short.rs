@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use kinora_e2e::{Host, Setup};
+use kinora_test_e2e::{Host, Setup};
 use serde_json::Value;
 
 use super::footprint::Footprint;

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kinora_e2e::{Server, Setup, keys};
+use kinora_test_e2e::{Server, Setup, keys};
 use tokio::sync::{Barrier, oneshot};
 use tokio::task::JoinSet;
 

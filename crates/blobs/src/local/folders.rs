@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use kinora_scratch::Scratch;
+use kinora_system::scratch::Scratch;
 
 use super::publish::{Staged, sync_folder};
 
@@ -51,7 +51,7 @@ impl Folders {
     /// Creates the folders in `root`, and removes staged files of dead processes.
     pub(super) fn open(root: &Path) -> io::Result<Self> {
         let mut folders = Self::at(root);
-        kinora_durable::make_folder(&folders.objects)?;
+        kinora_system::durable::make_folder(&folders.objects)?;
         // A lock on the folder itself: it needs no file of its own, and disappears with the
         // process however that dies.
         let lock = File::open(root)?;
@@ -113,7 +113,7 @@ impl Folders {
         // otherwise the store would be created on the wrong disk, and hidden again by the next
         // mount.
         if !self.objects.try_exists()? {
-            kinora_durable::make_folder(&self.objects)?;
+            kinora_system::durable::make_folder(&self.objects)?;
             log_missing(&self.objects);
         }
         if opened.staging.restore()? {
@@ -184,7 +184,7 @@ fn try_remove_leftovers(folders: &Folders) -> io::Result<()> {
         let name = name.to_string_lossy();
         let is_left = match name.strip_prefix(PREFIX) {
             // Another live process may be in the middle of its probe.
-            Some(owner) => !kinora_scratch::is_occupied(shared, owner),
+            Some(owner) => !kinora_system::scratch::is_occupied(shared, owner),
             None => name == NAME,
         };
         if is_left {

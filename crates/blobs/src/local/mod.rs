@@ -15,7 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use kinora_contract::StoredFile;
-use kinora_pool::Pool;
+use kinora_system::pool::Pool;
 
 use crate::measure::measure_bytes;
 use crate::{BlobError, BlobKey, BlobStore, ByteStream, EntryStream};

@@ -6,8 +6,8 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use kinora_contract::StoredFile;
-pub(super) use kinora_durable::sync_folder;
-use kinora_pool::Pool;
+pub(super) use kinora_system::durable::sync_folder;
+use kinora_system::pool::Pool;
 
 use crate::BlobError;
 use crate::measure::{copy_measured, measure};
@@ -75,7 +75,7 @@ pub(super) fn publish(objects: &Path, file: &StoredFile, staged: &Staged) -> Res
     // gets `Ok` knows that both are on disk. Example of the reverse order: with the link first, a crash
     // between the two leaves a video of zeros under a key that no put will ever replace.
     File::open(staged.path())?.sync_all()?;
-    kinora_crash::point("blobs.synced");
+    kinora_system::crash::point("blobs.synced");
     let path = objects.join(&file.key);
     let is_new = match link(staged.path(), &path).map_err(|error| (error.kind(), error)) {
         Ok(()) => true,
@@ -86,7 +86,7 @@ pub(super) fn publish(objects: &Path, file: &StoredFile, staged: &Staged) -> Res
         }
         Err((_, error)) => return Err(error.into()),
     };
-    kinora_crash::point("blobs.linked");
+    kinora_system::crash::point("blobs.linked");
     if let Err(error) = sync_upwards(objects, &path) {
         // The caller will be told that the put failed, so the name must not stay. A name that
         // was there before belongs to an earlier put.

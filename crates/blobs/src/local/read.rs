@@ -11,7 +11,7 @@ use std::time::UNIX_EPOCH;
 
 use bytes::Bytes;
 use futures_util::stream;
-use kinora_pool::Pool;
+use kinora_system::pool::Pool;
 
 use super::folders::Folders;
 use super::publish::{blocking, is_absent};

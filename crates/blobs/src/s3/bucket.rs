@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io::{self, ErrorKind};
 use std::sync::atomic::AtomicBool;
 
-use kinora_pool::Pool;
+use kinora_system::pool::Pool;
 use object_store::aws::AmazonS3;
 use object_store::client::HttpError;
 use object_store::path::Path as ObjectPath;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use kinora_blobs::DirectLink;
-use kinora_test_s3::{TestS3, get};
+use kinora_testkit::s3::{TestS3, get};
 
 use super::{pattern, store};
 

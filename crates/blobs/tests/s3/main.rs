@@ -19,7 +19,7 @@ use kinora_blobs::faulty::{FaultyBlobs, Plan};
 use kinora_blobs::{
     BlobError, BlobStore, S3Options, S3Variables, conformance, measure_bytes, open, open_beside,
 };
-use kinora_test_s3::{Fault, TestS3};
+use kinora_testkit::s3::{Fault, TestS3};
 use tempfile::NamedTempFile;
 
 /// More than one part.

@@ -255,7 +255,7 @@ impl View<'_> {
 async fn decoded(image: Bytes, shared: &Shared) -> Option<Picture> {
     let decoding = shared
         .disk
-        .run(move || kinora_decode::image_of(&image, PREVIEW_SIDE_MAX));
+        .run(move || kinora_media_decode::image_of(&image, PREVIEW_SIDE_MAX));
     match decoding.await.ok()? {
         Ok(image) => Some(Picture {
             size: Size::new(image.width, image.height),

@@ -33,7 +33,7 @@ pub(crate) struct Shared {
     pub(crate) timer: Arc<dyn Timer>,
     /// Measures the pace of bodies.
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) disk: kinora_pool::Pool,
+    pub(crate) disk: kinora_system::pool::Pool,
     /// Whether each server is known to have the classes of the workflow.
     fit: Mutex<Vec<bool>>,
 }
@@ -87,7 +87,7 @@ impl Comfy {
             upstreams,
             timer,
             clock,
-            disk: kinora_pool::Pool::new(DISK_THREADS),
+            disk: kinora_system::pool::Pool::new(DISK_THREADS),
         })))
     }
 }

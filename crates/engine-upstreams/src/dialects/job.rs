@@ -274,5 +274,5 @@ pub(crate) struct Shared {
     /// Measures the pace of bodies and the age of look-ups.
     pub(crate) clock: Arc<dyn Clock>,
     /// Writes results.
-    pub(crate) disk: kinora_pool::Pool,
+    pub(crate) disk: kinora_system::pool::Pool,
 }

@@ -77,7 +77,7 @@ impl Remote {
             places,
             timer,
             clock,
-            disk: kinora_pool::Pool::new(DISK_THREADS),
+            disk: kinora_system::pool::Pool::new(DISK_THREADS),
         })))
     }
 

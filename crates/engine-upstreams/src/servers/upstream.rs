@@ -13,7 +13,7 @@ use hyper::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_A
 use hyper::{HeaderMap, Method, Request, Response};
 use kinora_contract::Clock;
 use kinora_engine::places::{PlaceRules, Places};
-use kinora_fetch::{Coding, Pace, SaveError, Saving, SystemResolver, save};
+use kinora_http_fetch::{Coding, Pace, SaveError, Saving, SystemResolver, save};
 use kinora_http::{ClientOptions, HttpClient, Roots, RootsError, read_body};
 use sha2::{Digest, Sha256};
 use url::Url;
@@ -425,7 +425,7 @@ pub(crate) struct Saved<'a> {
     /// See `rate_window`; the last window may have fewer.
     pub(crate) rate_bytes_min: u64,
     /// Writes the file.
-    pub(crate) disk: &'a kinora_pool::Pool,
+    pub(crate) disk: &'a kinora_system::pool::Pool,
     /// Measures the pace.
     pub(crate) clock: &'a Arc<dyn Clock>,
 }

@@ -6,7 +6,7 @@ use kinora_contract::{FailureCode, VideoSpec};
 use kinora_engine::FilmEngine;
 use kinora_engine::conformance::film::{self, Fate, Site};
 use kinora_engine_upstreams::comfyui::ComfyEngine;
-use kinora_test_comfyui::{TestComfy, Works, workflow};
+use kinora_testkit::comfyui::{TestComfy, Works, workflow};
 
 use crate::support::{BINDINGS, card, engine, spec};
 

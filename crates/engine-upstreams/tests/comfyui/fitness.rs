@@ -1,7 +1,7 @@
 //! What `kinora models check` and the doctor tell of servers: each finding with what to do.
 
 use kinora_engine::FilmEngine;
-use kinora_test_comfyui::{TestComfy, workflow};
+use kinora_testkit::comfyui::{TestComfy, workflow};
 
 use crate::support::{BINDINGS, card, engine};
 

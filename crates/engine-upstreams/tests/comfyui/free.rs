@@ -1,7 +1,7 @@
 //! Servers that free their memory for another engine.
 
 use kinora_engine::FilmEngine;
-use kinora_test_comfyui::{TestComfy, workflow};
+use kinora_testkit::comfyui::{TestComfy, workflow};
 
 use crate::support::{BINDINGS, card, engine, hasty};
 

@@ -3,7 +3,7 @@
 
 use kinora_contract::{Edit, Inputs, TaskId};
 use kinora_engine::{EngineError, FilmEngine};
-use kinora_test_comfyui::{TestComfy, edit_workflow, workflow};
+use kinora_testkit::comfyui::{TestComfy, edit_workflow, workflow};
 use serde_json::json;
 
 use crate::support::{BINDINGS, Task, card, engine, first_frame};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kinora_contract::Size;
-use kinora_test_comfyui::{TestComfy, Works, workflow};
+use kinora_testkit::comfyui::{TestComfy, Works, workflow};
 use serde_json::json;
 
 use crate::support::{BINDINGS, Task, card, patient, until};

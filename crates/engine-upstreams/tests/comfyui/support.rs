@@ -11,7 +11,7 @@ use kinora_engine::{Control, EngineError, FilmEngine, FilmJob, ReferenceFile, Ti
 use kinora_engine_upstreams::comfyui::{
     Bindings, Card, Comfy, ComfyEngine, Options, SystemTimer, Timer, Workflow,
 };
-use kinora_test_comfyui::TestComfy;
+use kinora_testkit::comfyui::TestComfy;
 use tokio_util::sync::CancellationToken;
 
 /// Far longer than anything here takes.

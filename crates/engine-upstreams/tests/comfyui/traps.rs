@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kinora_contract::FailureCode;
 use kinora_engine::EngineError;
-use kinora_test_comfyui::{TestComfy, Works, workflow};
+use kinora_testkit::comfyui::{TestComfy, Works, workflow};
 
 use crate::support::{BINDINGS, Task, card, engine, until};
 

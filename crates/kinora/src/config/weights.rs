@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kinora_download::{Options, Token};
+use kinora_http_download::{Options, Token};
 use serde::Deserialize;
 use url::Url;
 

@@ -10,7 +10,7 @@ use kinora_contract::{VideoSpec, Warning};
 use kinora_engine::{
     Clip, Control, Description, Engine, EngineError, Job, Materials, Planner, Sink,
 };
-use kinora_host::{Conduct, HostedEngine};
+use kinora_engine_host::{Conduct, HostedEngine};
 
 use crate::system;
 

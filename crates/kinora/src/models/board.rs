@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use kinora_contract::Stopwatch;
-use kinora_download::{Error, Source, Watcher};
+use kinora_http_download::{Error, Source, Watcher};
 
 use crate::output::{printable, say, size};
 use crate::progress::{Line, cells, clock};
@@ -56,7 +56,7 @@ impl Board {
             rows: sources
                 .iter()
                 .map(|source| {
-                    let held = kinora_download::partial_bytes(&source.path);
+                    let held = kinora_http_download::partial_bytes(&source.path);
                     let name = source.path.file_name().unwrap_or_default();
                     Arc::new(Row {
                         name: printable(&name.to_string_lossy()),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_download::{Downloader, Error, Source};
+use kinora_http_download::{Downloader, Error, Source};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
@@ -120,7 +120,7 @@ fn prepare(sources: &[Source], weights: &Weights) -> Result<(), Failure> {
     for source in sources {
         let folder = source.path.parent().unwrap_or(Path::new(""));
         if !folder.as_os_str().is_empty() {
-            kinora_durable::make_folder(folder).map_err(|error| {
+            kinora_system::durable::make_folder(folder).map_err(|error| {
                 Failure::new(format!(
                     "The folder {} cannot be made: {error}. Make it for this user, or write other paths into the \
                      configuration.",
@@ -131,7 +131,7 @@ fn prepare(sources: &[Source], weights: &Weights) -> Result<(), Failure> {
     }
     // All lengths together: files of several gigabytes may fit one by one and not as a whole, which
     // would show only after hours.
-    match (kinora_download::check_room(sources), sources.first()) {
+    match (kinora_http_download::check_room(sources), sources.first()) {
         (Err(error), Some(first)) => Err(explained(&error, first, weights)),
         _ => Ok(()),
     }

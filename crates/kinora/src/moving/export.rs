@@ -48,7 +48,7 @@ async fn export(args: &ExportArgs, config: &Config, store: Box<dyn Export>) -> R
     let staging = Staging::resume(&args.dest)?;
     let mut job = Job::new(args, config, staging.path())?;
     job.write_tables(store).await?;
-    kinora_crash::point("export.records");
+    kinora_system::crash::point("export.records");
     job.copy_files().await?;
     job.manifest.write(job.to)?;
     let manifest = job.manifest;
@@ -294,7 +294,7 @@ async fn copy(
     if saved.is_some() {
         fs::rename(&part, &path).map_err(|error| failed(&error))?;
     }
-    kinora_crash::point("export.file");
+    kinora_system::crash::point("export.file");
     Ok((result, saved))
 }
 

@@ -143,7 +143,7 @@ impl Job<'_> {
             self.put_rows(table, &mut *store, &mut progress).await?;
         }
         store.put_sums().await.map_err(unstored)?;
-        kinora_crash::point("import.filled");
+        kinora_system::crash::point("import.filled");
         self.verify_rows(&mut *store).await?;
         // As the store would: it takes results without its mark for another store's.
         match self.blobs.put_bytes(&self.mark, Vec::new().into()).await {
@@ -171,7 +171,7 @@ impl Job<'_> {
                 // `holds` below compares its contents in any case.
                 if copies && blobs.head(&file.key).await.map_err(unanswered)? != Some(file.bytes) {
                     blobs.put_file(&file, &from).await.map_err(unanswered)?;
-                    kinora_crash::point("import.file");
+                    kinora_system::crash::point("import.file");
                 }
                 let is_whole = blobs.holds(&file).await.map_err(|error| {
                     Failure::because(format!("The results in {results} cannot be read"), error)
@@ -211,7 +211,7 @@ impl Job<'_> {
             }
             store.put(table, &page).await.map_err(unstored)?;
             if table.is_tasks() {
-                kinora_crash::point("import.tasks");
+                kinora_system::crash::point("import.tasks");
                 page.iter().for_each(|_| progress.step("tasks imported"));
             }
         }

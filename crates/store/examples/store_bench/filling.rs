@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use kinora_store::Stores;
-use kinora_test_postgres::Server;
+use kinora_testkit::postgres::Server;
 use rusqlite::{Connection, params};
 
 use crate::Failure;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use kinora_contract::Task;
 use kinora_store::{Insertion, Lease, Stores, Work};
-use kinora_test_postgres::Server;
+use kinora_testkit::postgres::Server;
 
 use crate::Failure;
 use crate::subjects::{Backing, Kind, artifact, claiming_one, id, opened, percentiles, task};

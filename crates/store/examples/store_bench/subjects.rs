@@ -12,7 +12,7 @@ use kinora_contract::{
 use kinora_store::{
     ClaimRequest, NewTask, OpenOptions, PostgresOptions, QueueBounds, Stores, Time, migrate, open,
 };
-use kinora_test_postgres::{Server, Settings};
+use kinora_testkit::postgres::{Server, Settings};
 use tempfile::TempDir;
 
 use crate::Failure;

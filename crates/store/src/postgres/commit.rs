@@ -37,7 +37,7 @@ impl Batch<'_> {
             self.session.run(&Statement::new("ROLLBACK")).await?;
             return Ok(Ended::Empty);
         }
-        kinora_crash::point("store.before_commit");
+        kinora_system::crash::point("store.before_commit");
         statements.push(Statement::new("COMMIT"));
         let added = self.projects.values().map(|project| project.added);
         // From here on the outcome is open: if this future is dropped or the answer is lost, `sent` tells
@@ -50,7 +50,7 @@ impl Batch<'_> {
         });
         match self.session.run_all(&statements).await {
             Ok(_) => {
-                kinora_crash::point("store.after_commit");
+                kinora_system::crash::point("store.after_commit");
                 Ok(Ended::Committed)
             }
             Err(error) if is_refusal(&error) => Err(error.into()),

@@ -53,7 +53,7 @@ use checkpoint::{Checkpointer, Log};
 use fault::{Done, Fault};
 use files::Files;
 use key_reader::KeyReader;
-use kinora_pool::Pool;
+use kinora_system::pool::Pool;
 use mark::Mark;
 use memory::Memory;
 use reads::Readers;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kinora_contract::lifecycle::Record;
 use kinora_contract::{Clock, Stopwatch, TaskId};
-use kinora_pool::Pool;
+use kinora_system::pool::Pool;
 use rusqlite::{Connection, Row, params};
 use tokio::sync::Semaphore;
 

@@ -58,7 +58,7 @@ pub(super) fn open_writer(path: &Path, options: &SqliteOptions) -> Result<Connec
     // Only now: defensive mode forbids some statements that migrations need to rewrite the schema.
     harden(&conn).map_err(unavailable)?;
     // A new database's name must survive a crash like its contents.
-    kinora_durable::sync_name(path).map_err(unavailable)?;
+    kinora_system::durable::sync_name(path).map_err(unavailable)?;
     Ok(conn)
 }
 
@@ -174,7 +174,7 @@ pub(super) fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sy
 pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
-        .map_or(Ok(()), kinora_durable::make_folder)
+        .map_or(Ok(()), kinora_system::durable::make_folder)
         .map_err(unavailable)
 }
 

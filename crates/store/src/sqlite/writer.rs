@@ -377,10 +377,10 @@ impl State {
         let rows_before = self.conn.total_changes();
         let mut batch = Batch::new(&mut self.conn, &mut self.standing, self.clock.read());
         let done = run(&mut batch, jobs).and_then(|failures| {
-            kinora_crash::point("store.before_commit");
+            kinora_system::crash::point("store.before_commit");
             let changes = batch.write_rest(jobs.len() as u64, rows_before)?;
             control(batch.conn, "COMMIT")?;
-            kinora_crash::point("store.after_commit");
+            kinora_system::crash::point("store.after_commit");
             batch.settle(changes);
             Ok(failures)
         });

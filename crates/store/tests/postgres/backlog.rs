@@ -5,7 +5,7 @@ use std::time::Duration;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, id};
 use kinora_store::{DeliveryDone, DeliveryNext, DeliveryRequest};
-use kinora_test_postgres::Server;
+use kinora_testkit::postgres::Server;
 
 use crate::harness::{database, open_now};
 

@@ -12,7 +12,7 @@ use kinora_store::{
     Announcement, ClaimRequest, FETCH_PAUSE_MS_MAX, Fetched, OpenOptions, PostgresOptions,
     SweepRequest, Swept, Time, WorkerState, open,
 };
-use kinora_test_postgres::Server;
+use kinora_testkit::postgres::Server;
 
 use crate::harness::{database, exact};
 

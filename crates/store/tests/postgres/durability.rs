@@ -2,7 +2,7 @@
 
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::{OpenOptions, open, unsafe_settings};
-use kinora_test_postgres::{Server, Settings};
+use kinora_testkit::postgres::{Server, Settings};
 
 use crate::harness::{database, open_now};
 

@@ -10,7 +10,7 @@ use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{claiming, task};
 use kinora_store::{Idempotency, Insertion, NewTask, StoreError, migrate};
-use kinora_test_postgres::{Server, Settings};
+use kinora_testkit::postgres::{Server, Settings};
 
 use crate::harness::open_now;
 

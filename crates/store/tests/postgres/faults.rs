@@ -8,7 +8,7 @@ use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, id, task};
 use kinora_store::{Insertion, OpenOptions, PostgresOptions, migrate, open};
-use kinora_test_postgres::{Server, Settings};
+use kinora_testkit::postgres::{Server, Settings};
 
 use crate::harness::{database, exact, is_unavailable, open_now};
 use crate::proxy::{Loss, Proxy};

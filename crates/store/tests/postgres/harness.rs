@@ -8,7 +8,7 @@ use kinora_contract::ManualClock;
 use kinora_store::conformance::fixtures::NOW;
 use kinora_store::conformance::{Harness, Site, year_ahead};
 use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, Stores, Time, migrate, open};
-use kinora_test_postgres::{Pooler, Server};
+use kinora_testkit::postgres::{Pooler, Server};
 use tokio::sync::OnceCell;
 
 /// The name of the database that all others are copies of.

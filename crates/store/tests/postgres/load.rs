@@ -9,7 +9,7 @@ use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, claiming, task};
 use kinora_store::{ClaimRequest, Insertion, NewTask, QueueBounds};
-use kinora_test_postgres::Server;
+use kinora_testkit::postgres::Server;
 
 use crate::harness::{database, open_at};
 

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::migrate;
-use kinora_test_postgres::Server;
+use kinora_testkit::postgres::Server;
 
 use crate::harness::{database, open_now};
 

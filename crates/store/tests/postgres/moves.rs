@@ -17,7 +17,7 @@ use kinora_store::{
     Chore, Deletion, Import, Insertion, NewTask, OpenError, OpenOptions, QueueBounds, Quota,
     SecretKey, inspect, open, open_export, open_import, open_keys, open_source,
 };
-use kinora_test_postgres::Server;
+use kinora_testkit::postgres::Server;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 

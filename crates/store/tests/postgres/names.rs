@@ -8,7 +8,7 @@ use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{NOW, id};
 use kinora_store::{DirectAddress, OpenOptions, PostgresOptions, migrate, open};
-use kinora_test_postgres::{Pooler, Server, Settings};
+use kinora_testkit::postgres::{Pooler, Server, Settings};
 
 use crate::harness::exact;
 

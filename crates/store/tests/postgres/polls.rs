@@ -11,7 +11,7 @@ use kinora_store::conformance::fixtures::{NOW, RETENTION_MS, cancelled, id};
 use kinora_store::{
     Cancellation, OpenOptions, Order, PageRequest, PostgresOptions, Renewal, migrate, open,
 };
-use kinora_test_postgres::{Server, Settings};
+use kinora_testkit::postgres::{Server, Settings};
 
 use crate::harness::{database, exact, is_unavailable, open_at};
 

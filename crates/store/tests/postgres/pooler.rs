@@ -6,7 +6,7 @@ use kinora_contract::ManualClock;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::NOW;
 use kinora_store::conformance::{handles, keys, restart, secrets};
-use kinora_test_postgres::{Pooler, Server};
+use kinora_testkit::postgres::{Pooler, Server};
 
 use crate::harness::{Databases, database, open_at};
 

@@ -11,7 +11,7 @@ use kinora_store::{
     NewKey, OpenError, OpenOptions, Scope, StoreError, SweepRequest, migrate, open, open_keys,
     open_snapshot, open_source,
 };
-use kinora_test_postgres::Server;
+use kinora_testkit::postgres::Server;
 use tokio::sync::Barrier;
 
 use crate::harness::{database, exact, open_now};

@@ -10,7 +10,7 @@ use kinora_store::conformance::Site;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::{LEASE_MS, NOW, claiming, id, sweep_at, task};
 use kinora_store::{Idempotency, Insertion, NewTask, OpenOptions, PostgresOptions, migrate, open};
-use kinora_test_postgres::{Server, Settings};
+use kinora_testkit::postgres::{Server, Settings};
 use tokio::task::block_in_place;
 
 use crate::harness::{exact, is_unavailable, open_at};

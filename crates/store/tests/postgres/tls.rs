@@ -6,7 +6,7 @@ use kinora_contract::ManualClock;
 use kinora_store::conformance::bench::Bench as _;
 use kinora_store::conformance::fixtures::NOW;
 use kinora_store::{OpenOptions, migrate, open};
-use kinora_test_postgres::{Server, Settings};
+use kinora_testkit::postgres::{Server, Settings};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use crate::harness::{exact, open_now};

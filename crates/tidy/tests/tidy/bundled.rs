@@ -216,7 +216,7 @@ fn document(packages: &[Package]) -> String {
         .collect();
     texts.sort();
     for font in FONTS {
-        let path = format!("crates/storyboard/fonts/{font}.LICENSE.txt");
+        let path = format!("crates/engine-storyboard/fonts/{font}.LICENSE.txt");
         texts.push((vec![font], plain(&fs::read(root().join(path)).unwrap())));
     }
     let apache = plain(&fs::read(root().join("LICENSE-APACHE")).unwrap());

@@ -11,7 +11,7 @@ use kinora_contract::{
     AspectRatio, ErrorCode, FailureCode, Features, ModelCard, Resolution, built_in_cards,
 };
 use kinora_engine::Planner;
-use kinora_storyboard::Storyboard;
+use kinora_engine_storyboard::Storyboard;
 
 use crate::files::root;
 

@@ -227,11 +227,11 @@ fn every_crate_forbids_unsafe_code_but_two_that_allow_it_where_they_call_c() {
         .collect();
     assert_eq!(
         open,
-        ["crates/diffusion/src/lib.rs", "crates/h264/src/lib.rs"]
+        ["crates/engine-diffusion/src/lib.rs", "crates/media-h264/src/lib.rs"]
     );
     let expected = [
-        "crates/diffusion/src/native/mod.rs",
-        "crates/h264/src/lib.rs",
+        "crates/engine-diffusion/src/native/mod.rs",
+        "crates/media-h264/src/lib.rs",
     ];
     assert_eq!(allowing, BTreeSet::from(expected.map(str::to_owned)));
 }

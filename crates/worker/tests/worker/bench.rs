@@ -14,7 +14,7 @@ use kinora_contract::{
     RunningClock, Seconds, Size, State, Task, TaskId, VideoSpec,
 };
 use kinora_media::{InProcess, RecorderOptions};
-use kinora_scratch::Scratch;
+use kinora_system::scratch::Scratch;
 use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::sqlite::SqliteStore;
 use kinora_store::{
@@ -40,13 +40,13 @@ pub(crate) fn real_clock() -> Arc<dyn Clock> {
 }
 
 /// One that reaches this machine, as the callers' host.
-pub(crate) fn fetcher() -> kinora_fetch::Fetcher {
-    let options = kinora_fetch::Options {
+pub(crate) fn fetcher() -> kinora_http_fetch::Fetcher {
+    let options = kinora_http_fetch::Options {
         allow_networks: vec!["127.0.0.0/8".parse().unwrap()],
         host_connections_max: 64,
-        ..kinora_fetch::Options::default()
+        ..kinora_http_fetch::Options::default()
     };
-    kinora_fetch::Fetcher::new(options, real_clock()).unwrap()
+    kinora_http_fetch::Fetcher::new(options, real_clock()).unwrap()
 }
 
 /// So long that a heartbeat renews for progress alone while a test runs.

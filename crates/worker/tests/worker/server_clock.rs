@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use kinora_contract::{Clock as _, ManualClock, Phase, Priority, TaskId};
 use kinora_store::faulty::Method;
 use kinora_store::{Idempotency, Insertion, NewTask, OpenOptions, QueueBounds, migrate, open};
-use kinora_test_postgres::Server;
+use kinora_testkit::postgres::Server;
 
 use crate::bench::{Bench, MODEL, NOW, PROJECT, RETENTION_MS, Running, spec, until};
 use crate::engines::{Act, Puppet};

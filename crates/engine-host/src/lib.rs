@@ -1,0 +1,39 @@
+//! Runs engines in separate processes. Native code that crashes, leaks or hangs costs one attempt
+//! of one task, never the service. [`HostedEngine`] is the service's side: an engine like any
+//! other, which starts, reuses, watches and kills the process; [`serve`] is the other side. They
+//! exchange length-prefixed messages over the process's standard input and output, the engine protocol of
+//! `docs/engine-protocol.md`, which any command may speak. Films are read
+//! in such processes too: [`HostedFilms`] and [`serve_film`]. Every process confines itself before
+//! it works; see [`Confinement`]. This crate knows no concrete engine and no tasks.
+
+#![forbid(unsafe_code)]
+
+mod process_kind;
+mod command;
+mod family;
+mod film_host;
+mod film_message;
+mod film_reader;
+mod host;
+mod hosted;
+mod materials;
+mod message;
+mod process;
+mod promised;
+mod protocol;
+mod run;
+mod sandbox;
+mod seats;
+mod wire;
+
+pub use process_kind::{ProcessKind, PromisedPlanner, finds_program};
+pub use command::{CommandError, run_command};
+pub use family::adopt_orphans;
+pub use film_host::serve_film;
+pub use film_reader::{FilmOptions, HostedFilms};
+pub use host::serve;
+pub use hosted::{HostOptions, HostedEngine};
+pub use process::make_scratch;
+pub use protocol::{Introduction, Open, Version};
+pub use run::Conduct;
+pub use sandbox::{Confinement, Role, confine_command, rehearse, restrict_environment};
