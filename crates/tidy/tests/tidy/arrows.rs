@@ -1,62 +1,88 @@
-//! Which crate may know which: arrows point downward only, and `api` and `worker` meet only in
-//! the store. A new crate is one new row here.
+//! Which crate may know which. The first word of a crate's name is its group, and the rule is over groups, so a new crate
+//! of a group needs no row here.
 
 use std::collections::BTreeMap;
 
 use crate::files::{self, crate_folders, manifest};
 
-/// A crate's floor; crates stand on floors below their own.
-const FLOORS: &[(&str, u32)] = &[
-    ("contract", 0),
-    ("crash", 0),
-    ("durable", 0),
-    ("faulty", 0),
-    ("h264", 0),
-    ("http", 0),
-    ("pages", 0),
-    ("pool", 0),
-    ("resize", 0),
-    ("scratch", 0),
-    ("test-comfyui", 0),
-    ("test-postgres", 0),
-    ("test-s3", 0),
-    ("blobs", 1),
-    ("client", 1),
-    ("decode", 1),
-    ("download", 1),
-    ("engine", 1),
-    ("fetch", 1),
-    ("media", 1),
-    ("store", 1),
-    ("policy", 2),
-    ("traces", 2),
-    ("api", 3),
-    ("diffusion", 3),
-    ("engine-upstreams", 3),
-    ("host", 3),
-    ("process", 3),
-    ("storyboard", 3),
-    ("test-engine", 3),
-    ("worker", 3),
-    ("kinora", 4),
-    ("bench", TESTS),
-    ("e2e", TESTS),
-    ("fuzz", TESTS),
-    ("sim", TESTS),
-    ("tidy", TESTS),
+/// A group of crates, by the first words of their names, and the groups that it may use. `service` is two crates that
+/// never know each other: they meet in `state`.
+struct Group {
+    name: &'static str,
+    first_words: &'static [&'static str],
+    uses: &'static [&'static str],
+}
+
+const GROUPS: &[Group] = &[
+    Group {
+        name: "program",
+        first_words: &["kinora"],
+        uses: &["service", "state", "engines", "media", "network", "ground"],
+    },
+    Group {
+        name: "service",
+        first_words: &["api", "worker"],
+        uses: &["state", "engines", "media", "network", "ground"],
+    },
+    Group {
+        name: "state",
+        first_words: &["store", "blobs", "studio"],
+        uses: &["network", "ground"],
+    },
+    Group {
+        name: "engines",
+        first_words: &["engine"],
+        uses: &["media", "network", "ground"],
+    },
+    Group {
+        name: "media",
+        first_words: &["media"],
+        uses: &["ground"],
+    },
+    Group {
+        name: "network",
+        first_words: &["http", "client", "policy", "traces"],
+        uses: &["ground"],
+    },
+    Group {
+        name: "ground",
+        first_words: &["contract", "system"],
+        uses: &[],
+    },
+    Group {
+        name: "tests",
+        first_words: &["bench", "test", "testkit", "tidy"],
+        uses: &["program", "service", "state", "engines", "media", "network", "ground", "tests"],
+    },
 ];
 
-/// Crates of tests and measurements: they may know all, and nobody else knows them.
-const TESTS: u32 = 5;
+/// Which crates of its own group a crate may use.
+const INSIDE: &[(&str, &[&str])] = &[
+    ("engine-diffusion", &["engine"]),
+    ("engine-host", &["engine"]),
+    ("engine-storyboard", &["engine"]),
+    ("engine-upstreams", &["engine"]),
+    ("media", &["media-h264", "media-resize"]),
+    ("media-decode", &["media-resize"]),
+    ("client", &["http"]),
+    ("http-download", &["http"]),
+    ("http-fetch", &["http"]),
+    ("policy", &["http", "http-fetch"]),
+    ("traces", &["http", "http-fetch"]),
+];
 
-/// Who alone may stand on a crate.
-const ONLY_FOR: &[(&str, &str)] = &[("h264", "media")];
+fn group(folder: &str) -> &'static Group {
+    let first = folder.split('-').next().unwrap_or(folder);
+    let mut groups = GROUPS.iter();
+    groups
+        .find(|group| group.first_words.contains(&first))
+        .unwrap_or_else(|| panic!("crates/{folder}: no group has the first word `{first}`"))
+}
 
-fn floor(folder: &str) -> u32 {
-    let known = FLOORS.iter().find(|(name, _)| *name == folder);
-    known
-        .unwrap_or_else(|| panic!("crates/{folder} has no floor yet: add its row"))
-        .1
+fn may_use(folder: &str, other: &str) -> bool {
+    let (own, below) = (group(folder), group(other));
+    let inside = INSIDE.iter().find(|(name, _)| *name == folder);
+    own.uses.contains(&below.name) || inside.is_some_and(|(_, others)| others.contains(&other))
 }
 
 /// The crates of this workspace that `section` of a manifest names, as folders.
@@ -95,17 +121,14 @@ fn a_folder_is_its_crate_s_name_without_the_prefix() {
 fn arrows_point_downward() {
     for (folder, manifest) in manifests() {
         for section in ["dependencies", "build-dependencies"] {
-            for below in inner(&manifest, section) {
-                let among_tests = floor(&folder) == TESTS && floor(&below) == TESTS;
+            for other in inner(&manifest, section) {
+                // Wrappers that inject faults are beside what they wrap, behind a feature that only tests turn on.
+                let row = manifest[section].get(format!("kinora-{other}"));
+                let is_optional = row.and_then(|row| row.get("optional")).is_some();
+                let is_fault = other == "testkit" && is_optional;
                 assert!(
-                    among_tests || floor(&below) < floor(&folder),
-                    "{folder} must not know {below}"
-                );
-                let only = ONLY_FOR.iter().find(|(name, _)| *name == below);
-                let welcome = only.is_none_or(|(_, user)| *user == folder);
-                assert!(
-                    welcome || floor(&folder) == TESTS,
-                    "{folder} must not know {below}"
+                    is_fault || may_use(&folder, &other),
+                    "{folder} must not know {other}"
                 );
             }
         }
@@ -135,11 +158,11 @@ fn api_and_worker_never_know_each_other_even_in_tests() {
 #[test]
 fn tests_look_sideways_or_down_but_never_up() {
     for (folder, manifest) in manifests() {
+        let own = group(&folder);
         for other in inner(&manifest, "dev-dependencies") {
-            assert!(
-                floor(&other) <= floor(&folder),
-                "tests of {folder} must not know {other}"
-            );
+            let below = group(&other).name;
+            let is_allowed = below == own.name || below == "tests" || own.uses.contains(&below);
+            assert!(is_allowed, "tests of {folder} must not know {other}");
         }
     }
 }
