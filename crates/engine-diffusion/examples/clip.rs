@@ -15,10 +15,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
-use kinora_engine_diffusion::{Model, Native, Settings, check};
 use kinora_engine::{
     CHANNELS, Control, Engine, EngineError, Job, Materials, Picture, Planner, SAMPLE_RATE_HZ, Sink,
 };
+use kinora_engine_diffusion::{Model, Native, Settings, check};
 
 const HELP: &str = "\
 Makes one clip from the weights of a folder and says what it cost.

@@ -8,7 +8,6 @@
 
 #![forbid(unsafe_code)]
 
-mod process_kind;
 mod command;
 mod family;
 mod film_host;
@@ -19,6 +18,7 @@ mod hosted;
 mod materials;
 mod message;
 mod process;
+mod process_kind;
 mod promised;
 mod protocol;
 mod run;
@@ -26,7 +26,6 @@ mod sandbox;
 mod seats;
 mod wire;
 
-pub use process_kind::{ProcessKind, PromisedPlanner, finds_program};
 pub use command::{CommandError, run_command};
 pub use family::adopt_orphans;
 pub use film_host::serve_film;
@@ -34,6 +33,7 @@ pub use film_reader::{FilmOptions, HostedFilms};
 pub use host::serve;
 pub use hosted::{HostOptions, HostedEngine};
 pub use process::make_scratch;
+pub use process_kind::{ProcessKind, PromisedPlanner, finds_program};
 pub use protocol::{Introduction, Open, Version};
 pub use run::Conduct;
 pub use sandbox::{Confinement, Role, confine_command, rehearse, restrict_environment};

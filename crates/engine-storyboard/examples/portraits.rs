@@ -27,7 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     for noun in nouns.split(',') {
         for nth in 0..times {
             let time_s = 0.35 + nth as f32 * 0.27;
-            let picture = kinora_engine_storyboard::portrait(noun, act.as_deref(), side as u32, time_s);
+            let picture =
+                kinora_engine_storyboard::portrait(noun, act.as_deref(), side as u32, time_s);
             pictures.push(picture.ok_or_else(|| format!("unknown noun or act: {noun}"))?);
         }
     }

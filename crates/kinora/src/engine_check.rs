@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_engine::{Features, Grid, Planner, Program, Promises};
-use kinora_engine_host::{HostOptions, HostedEngine, Introduction, Open};
 use kinora_engine_host::PromisedPlanner;
+use kinora_engine_host::{HostOptions, HostedEngine, Introduction, Open};
 
 use crate::cli::{EngineArgs, EngineCheckArgs, EngineCommand};
 use crate::engine_host::{clock, command_of};

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::Clock;
+use kinora_engine_host::finds_program;
 use kinora_engine_host::run_command;
 use kinora_media::{Origin, Provenance};
-use kinora_engine_host::finds_program;
 use kinora_worker::FilmSigner;
 use serde_json::json;
 

@@ -4,12 +4,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use kinora_engine_diffusion::DiffusionKind;
 use kinora_engine::EngineKind;
-use kinora_engine_upstreams::comfyui::ComfyKind;
-use kinora_engine_upstreams::dialects::RemoteKind;
+use kinora_engine_diffusion::DiffusionKind;
 use kinora_engine_host::ProcessKind;
 use kinora_engine_storyboard::StoryboardKind;
+use kinora_engine_upstreams::comfyui::ComfyKind;
+use kinora_engine_upstreams::dialects::RemoteKind;
 use serde::de::DeserializeOwned;
 use toml::Table;
 use toml::de::Error;

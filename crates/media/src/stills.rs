@@ -69,7 +69,8 @@ impl Stills {
     pub(crate) fn sample(&mut self, index: u32, rgb: &[u8]) -> Result<(), MediaError> {
         // One third in: after a fade from black, before an ending.
         if index == self.format.frames / 3 {
-            self.poster = Some(self.scaled(rgb, POSTER_SIDE_MAX, kinora_media_resize::stretched)?);
+            self.poster =
+                Some(self.scaled(rgb, POSTER_SIDE_MAX, kinora_media_resize::stretched)?);
         }
         let sheet = &self.sheet;
         if sheet.filled < sheet.cells && index == self.cell_frame(sheet.filled) {
@@ -121,7 +122,14 @@ pub fn preview(width: u32, height: u32, rgb: &[u8]) -> Result<Vec<u8>, MediaErro
             "a preview does not match its size".into(),
         ));
     }
-    Picture::scaled(width, height, rgb, PREVIEW_SIDE_MAX, kinora_media_resize::shrunk)?.webp()
+    Picture::scaled(
+        width,
+        height,
+        rgb,
+        PREVIEW_SIDE_MAX,
+        kinora_media_resize::shrunk,
+    )?
+    .webp()
 }
 
 impl Picture {

@@ -9,8 +9,8 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use hyper::{Request, StatusCode};
 use kinora_contract::Clock;
 use kinora_contract::limits::POLICY_ANSWER_BYTES_MAX;
-use kinora_http_fetch::SystemResolver;
 use kinora_http::{ClientOptions, HttpClient, Roots, read_body};
+use kinora_http_fetch::SystemResolver;
 use url::Url;
 
 use crate::error::{NoAnswer, OptionsError};

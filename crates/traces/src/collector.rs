@@ -8,8 +8,8 @@ use bytes::Bytes;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use hyper::{Method, Request};
 use kinora_contract::Clock;
-use kinora_http_fetch::SystemResolver;
 use kinora_http::{ClientOptions, ExchangeError, HttpClient, Roots, error_chain};
+use kinora_http_fetch::SystemResolver;
 use url::Url;
 
 use crate::options::{Options, OptionsError};

@@ -11,10 +11,10 @@ use std::time::Duration;
 use kinora_blobs::BlobError;
 use kinora_contract::limits::REFERENCE_AUDIO_SECONDS_MAX;
 use kinora_contract::{Failure, FailureCode, VideoSpec};
-use kinora_media_decode::DecodeError;
 use kinora_engine::EngineError;
 use kinora_http_fetch::{Cause, FetchError};
 use kinora_media::MediaError;
+use kinora_media_decode::DecodeError;
 use kinora_store::{LeaseLost, StoreError};
 use rustix::io::Errno;
 

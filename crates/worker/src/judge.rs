@@ -277,7 +277,10 @@ mod tests {
         file.write_all(&vec![0; 20_000_000]).unwrap();
         keep(&path, judge_image(&path, Size::new(1280, 720)));
         assert!(std::fs::metadata(&path).unwrap().len() <= whole + 1000);
-        assert_eq!(kinora_media_decode::image(&path, (1280, 720)).unwrap(), image);
+        assert_eq!(
+            kinora_media_decode::image(&path, (1280, 720)).unwrap(),
+            image
+        );
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
@@ -289,7 +292,10 @@ mod tests {
         let before = kinora_media_decode::image(&path, (640, 480)).unwrap();
         keep(&path, judge_image(&path, Size::new(640, 480)));
         assert!(std::fs::metadata(&path).unwrap().len() < 1_000_000);
-        assert_eq!(kinora_media_decode::image(&path, (640, 480)).unwrap(), before);
+        assert_eq!(
+            kinora_media_decode::image(&path, (640, 480)).unwrap(),
+            before
+        );
     }
 
     #[test]

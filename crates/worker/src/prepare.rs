@@ -12,12 +12,12 @@ use kinora_contract::{
     FailureCode, FrameSize, Inputs, Seconds, Size, State, Task, TaskId, VideoSpec, Warning,
     WarningCode, iso_date,
 };
-use kinora_media_decode::DecodeError;
 use kinora_engine::{
     Clip, Description, Engine, EngineError, FilmEngine, Footage, Materials, Picture, Playback,
     SAMPLE_RATE_HZ, SCRIPT_LINKS_MAX, Sound,
 };
 use kinora_media::{DigitalSource, Films, MediaError, Origin, PlayedFilm, ProbeInfo, Provenance};
+use kinora_media_decode::DecodeError;
 use kinora_store::{Lease, StoreError};
 use tokio_util::sync::CancellationToken;
 

@@ -17,9 +17,9 @@ use kinora_blobs::{BlobError, BlobStore, Reserve};
 use kinora_contract::limits::{REFERENCE_AUDIO_BYTES_MAX, REFERENCE_IMAGE_BYTES_MAX};
 use kinora_contract::{Reference, StoredFile, Task, TaskId};
 use kinora_http_fetch::{FetchError, Fetcher};
+use kinora_store::{StoreError, Work, reference_keys};
 use kinora_system::pool::Pool;
 use kinora_system::scratch::Scratch;
-use kinora_store::{StoreError, Work, reference_keys};
 use tokio::sync::Semaphore;
 
 use crate::error::GatherError;

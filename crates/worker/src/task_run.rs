@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use kinora_contract::{Clock, Stopwatch, VideoSpec, Warning};
 use kinora_engine::{Control, Picture, Preview, Progress};
-use kinora_system::pool::Pool;
 use kinora_store::{Claim, Renewal, StoreError};
+use kinora_system::pool::Pool;
 use kinora_traces::Span;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

@@ -8,9 +8,9 @@ use kinora_blobs::BlobStore;
 use kinora_contract::{Clock, UnixMs};
 use kinora_media::{Films, RecorderOptions};
 use kinora_policy::Policy;
+use kinora_store::{Chores, Work, Workers};
 use kinora_system::pool::Pool;
 use kinora_system::scratch::Scratch;
-use kinora_store::{Chores, Work, Workers};
 use kinora_traces::Tracer;
 
 use crate::backoff::Backoff;

@@ -1,8 +1,8 @@
 //! How the library is told to use the machine: what that must not change, and what it must.
 
 use kinora_contract::{FrameSize, Inputs, Size, VideoSpec};
-use kinora_engine_diffusion::{Family, Settings, Variant};
 use kinora_engine::Materials;
+use kinora_engine_diffusion::{Family, Settings, Variant};
 
 use crate::support::{SIZE, film, open, settings, spec, watched};
 

@@ -11,8 +11,8 @@ mod support;
 
 use kinora_contract::limits::PROMPT_CHARS_MAX;
 use kinora_contract::{FrameSize, Inputs, Size, VideoSpec};
-use kinora_engine_diffusion::{Family, Model, Native, Settings, check};
 use kinora_engine::{Materials, Planner, conformance};
+use kinora_engine_diffusion::{Family, Model, Native, Settings, check};
 use support::{FPS, film, frames, open, picture, settings, spec, watched};
 
 /// Set where a clip takes minutes: leaves out the longest prompt, which takes far more, and what

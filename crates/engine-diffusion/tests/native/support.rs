@@ -6,10 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use kinora_contract::{FrameSize, Inputs, SPEC_VERSION, Seconds, Size, VideoSpec};
-use kinora_engine_diffusion::{Model, Native, Settings};
 use kinora_engine::{
     CHANNELS, Clip, Control, Engine, EngineError, Job, Materials, Picture, SAMPLE_RATE_HZ, Sink,
 };
+use kinora_engine_diffusion::{Model, Native, Settings};
 
 const FOLDER: &str = "KINORA_DIFFUSION_WEIGHTS";
 

@@ -12,8 +12,8 @@ use kinora_engine::{
     Clip, Control, Engine, EngineError, Footage, Job, Materials, Picture, Playback, Sink,
 };
 use kinora_engine_host::{FilmOptions, HostOptions, HostedEngine, HostedFilms, Open};
-use kinora_media::{FilmFormat, Films, MediaError, ProbeInfo, Undecodable};
 use kinora_engine_storyboard::Storyboard;
+use kinora_media::{FilmFormat, Films, MediaError, ProbeInfo, Undecodable};
 
 use crate::support::{clock, spec};
 

@@ -13,8 +13,8 @@ use hyper::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, CONTENT_TYPE, USER_A
 use hyper::{HeaderMap, Method, Request, Response};
 use kinora_contract::Clock;
 use kinora_engine::places::{PlaceRules, Places};
-use kinora_http_fetch::{Coding, Pace, SaveError, Saving, SystemResolver, save};
 use kinora_http::{ClientOptions, HttpClient, Roots, RootsError, read_body};
+use kinora_http_fetch::{Coding, Pace, SaveError, Saving, SystemResolver, save};
 use sha2::{Digest, Sha256};
 use url::Url;
 

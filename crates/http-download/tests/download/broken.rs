@@ -63,7 +63,10 @@ async fn a_later_process_goes_on_with_what_an_earlier_one_left() {
     let error = place.get_by(&source, once()).await.unwrap_err();
     assert!(matches!(error, Error::Broken(_)), "{error:?}");
     assert_eq!(place.names(), [".a.gguf.part", ".a.gguf.part.from"]);
-    assert_eq!(kinora_http_download::partial_bytes(&place.path()), Some(30_000));
+    assert_eq!(
+        kinora_http_download::partial_bytes(&place.path()),
+        Some(30_000)
+    );
     place.get_by(&source, once()).await.unwrap();
     place.assert_has(&weights());
     assert_eq!(server.seen()[1].from(), Some(30_000));

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_http_fetch::{Cause, FetchError, Fetcher, Options, OptionsError, Reached};
 use kinora_http::RootsError;
+use kinora_http_fetch::{Cause, FetchError, Fetcher, Options, OptionsError, Reached};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;

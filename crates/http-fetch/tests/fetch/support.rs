@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use kinora_http_fetch::{FetchError, Fetcher, LookupError, Options, Request, Resolve, SystemInterfaces};
+use kinora_http_fetch::{
+    FetchError, Fetcher, LookupError, Options, Request, Resolve, SystemInterfaces,
+};
 use tempfile::TempDir;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kinora_http_download::Source;
 use kinora_engine::{EngineKind, KindError, Output, Program};
 use kinora_engine_storyboard::StoryboardKind;
+use kinora_http_download::Source;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use toml::{Table, Value};

@@ -214,7 +214,11 @@ pub(super) fn slots(config: &Config) -> Option<Finding> {
 /// Tries the sandbox, and looks for engines without one.
 pub(super) fn sandbox(config: &Config) -> Finding {
     let is_root = rustix::process::geteuid().is_root();
-    sandbox_finding(&kinora_engine_host::rehearse(), &open_engines(config), is_root)
+    sandbox_finding(
+        &kinora_engine_host::rehearse(),
+        &open_engines(config),
+        is_root,
+    )
 }
 
 /// Engines whose processes are neither sandboxed nor confined.

@@ -84,7 +84,9 @@ fn a_file_over_its_bytes_is_refused_unread() {
 #[test]
 fn a_missing_file_is_a_fault_of_the_storage() {
     let nowhere = std::path::Path::new("/nonexistent/reference");
-    let error = kinora_media_decode::image(nowhere, (1, 1)).unwrap_err().failure();
+    let error = kinora_media_decode::image(nowhere, (1, 1))
+        .unwrap_err()
+        .failure();
     assert_eq!(error.code, "storage_failed");
     assert!(!error.message.contains("nonexistent"));
     assert_eq!(code(&kinora_media_decode::sound(nowhere)), "storage_failed");
@@ -99,8 +101,14 @@ fn content_decides_the_type_and_not_the_name() {
         jpeg(&picture(300, 300), jpeg_encoder::ColorType::Rgb, false),
     )
     .unwrap();
-    assert_eq!(kinora_media_decode::image(&path, (50, 50)).unwrap().width, 50);
-    assert_eq!(code(&kinora_media_decode::sound(&path)), "unsupported_audio");
+    assert_eq!(
+        kinora_media_decode::image(&path, (50, 50)).unwrap().width,
+        50
+    );
+    assert_eq!(
+        code(&kinora_media_decode::sound(&path)),
+        "unsupported_audio"
+    );
     let path = folder.path().join("sound.png");
     std::fs::write(&path, wav(8_000, 9_000)).unwrap();
     assert!(kinora_media_decode::sound(&path).is_ok());

@@ -17,7 +17,9 @@ pub(crate) fn with_file<T>(bytes: &[u8], read: impl FnOnce(&Path) -> T) -> T {
 }
 
 pub(crate) fn image(bytes: &[u8]) -> Result<Image, DecodeError> {
-    with_file(bytes, |path| kinora_media_decode::image(path, (6_000, 6_000)))
+    with_file(bytes, |path| {
+        kinora_media_decode::image(path, (6_000, 6_000))
+    })
 }
 
 pub(crate) fn image_size(bytes: &[u8]) -> Result<(u32, u32), DecodeError> {

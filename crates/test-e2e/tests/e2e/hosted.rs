@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kinora_contract::{FrameSize, Inputs, Seconds, Size, VideoSpec};
-use kinora_test_e2e::{Client, DataFolder, Hold, Host, Server, Setup, Video, kinora, studio, until};
 use kinora_engine::{Materials, Picture, SAMPLE_RATE_HZ, Sound, conformance};
 use kinora_engine_host::{Confinement, HostOptions, HostedEngine, Open, Role};
 use kinora_engine_storyboard::Storyboard;
+use kinora_test_e2e::{
+    Client, DataFolder, Hold, Host, Server, Setup, Video, kinora, studio, until,
+};
 use serde_json::{Value, json};
 
 use crate::support::{Download, assert_plays, quick, reaching_from, slow, steadily, steady};

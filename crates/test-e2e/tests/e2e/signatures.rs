@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use kinora_test_e2e::media::{top_boxes, xmp};
-use kinora_test_e2e::{Client, DataFolder, Server, Setup, Video, blocks, kinora, run, until, workspace};
+use kinora_test_e2e::{
+    Client, DataFolder, Server, Setup, Video, blocks, kinora, run, until, workspace,
+};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,

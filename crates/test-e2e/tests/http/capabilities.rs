@@ -293,7 +293,8 @@ fn b_refuses_drafts() {
 
 #[test]
 fn a_refuses_edits() {
-    let edit = json!({"model": A, "prompt": "snow", "edit_task_id": kinora_test_e2e::routes::NO_TASK});
+    let edit =
+        json!({"model": A, "prompt": "snow", "edit_task_id": kinora_test_e2e::routes::NO_TASK});
     let client = fetching().newcomer();
     for reply in [client.submit_json(&edit), client.submit_form(&form(&edit))] {
         reply.refused_for(400, "unsupported_parameter", Some("edit_task_id"));

@@ -8,8 +8,8 @@ use std::time::Duration;
 use kinora_blobs::BlobStore;
 use kinora_contract::{Clock, Readiness};
 use kinora_media::RecorderOptions;
-use kinora_system::scratch::Scratch;
 use kinora_store::Stores;
+use kinora_system::scratch::Scratch;
 use kinora_traces::Tracer;
 use kinora_worker::{
     Backoff, Lineup, Maker, Origin, Pools, References, Served, Settings, Shutdown, Worker,

@@ -52,7 +52,9 @@ const GROUPS: &[Group] = &[
     Group {
         name: "tests",
         first_words: &["bench", "test", "testkit", "tidy"],
-        uses: &["program", "service", "state", "engines", "media", "network", "ground", "tests"],
+        uses: &[
+            "program", "service", "state", "engines", "media", "network", "ground", "tests",
+        ],
     },
 ];
 

@@ -227,7 +227,10 @@ fn every_crate_forbids_unsafe_code_but_two_that_allow_it_where_they_call_c() {
         .collect();
     assert_eq!(
         open,
-        ["crates/engine-diffusion/src/lib.rs", "crates/media-h264/src/lib.rs"]
+        [
+            "crates/engine-diffusion/src/lib.rs",
+            "crates/media-h264/src/lib.rs"
+        ]
     );
     let expected = [
         "crates/engine-diffusion/src/native/mod.rs",

@@ -14,12 +14,12 @@ use kinora_contract::{
     RunningClock, Seconds, Size, State, Task, TaskId, VideoSpec,
 };
 use kinora_media::{InProcess, RecorderOptions};
-use kinora_system::scratch::Scratch;
 use kinora_store::faulty::{self as store, FaultyStore};
 use kinora_store::sqlite::SqliteStore;
 use kinora_store::{
     Cancellation, ChoreWork, Deletion, Insertion, NewTask, OpenOptions, QueueBounds, Stores,
 };
+use kinora_system::scratch::Scratch;
 use kinora_traces::Tracer;
 use kinora_worker::{
     Backoff, Lineup, Maker, Origin, Pools, References, Served, Settings, Shutdown, Worker,

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use kinora_test_e2e::{DataFolder, Setup, kinora, run, until};
 use kinora_engine_host::{FilmOptions, HostedFilms};
 use kinora_media::{
     ClipFormat, FilmFormat, Films, InProcess, MediaError, Recorder, RecorderOptions, Undecodable,
 };
+use kinora_test_e2e::{DataFolder, Setup, kinora, run, until};
 
 use super::scale;
 use crate::support::quick;
